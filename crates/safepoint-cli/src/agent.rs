@@ -3,6 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod backend;
 pub(crate) mod current;
+pub(crate) mod helpers;
 pub(crate) mod limits;
 pub(crate) mod mcp;
 pub(crate) mod mode;

@@ -56,6 +56,22 @@ pub(crate) struct AgentSettings {
 }
 
 impl AgentSettings {
+    /// The same with another model. What belongs to the wire that was named with the first one does not go to another.
+    pub(crate) fn with_model(&self, named: &str) -> Self {
+        let mut settings = self.clone();
+        (settings.args.model, settings.args.backend) = (Some(named.to_owned()), None);
+        let wire = |name: &str| name.split(':').next().map(str::to_owned);
+        if self.args.model.as_deref().and_then(wire) != wire(named) {
+            (settings.args.base_url, settings.args.api_key_env) = (None, None);
+        }
+        settings
+    }
+
+    /// The instructions of the agent: those that were set, and those of the project's files.
+    pub(crate) fn instructions(&self) -> impl Iterator<Item = String> {
+        self.args.system.iter().cloned().chain(self.project.instructions.text())
+    }
+
     /// Fills in what was not said: what the session remembers, where it is kept, then what the config file says. `usual`
     /// are the tools of this kind of command.
     ///
@@ -81,11 +97,14 @@ impl AgentSettings {
             args.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
         }
         let said = args.clone();
-        let place = ProjectPlace::around(args.root.as_deref()).ok().filter(|_| !args.no_project && config.reads_projects());
+        let place = ProjectPlace::around(args.root.as_deref())
+            .ok()
+            .filter(|_| !args.no_project && config.reads_projects());
         let (config, notes) = config.beside_project(place.as_ref());
         let mut settings = config.fill(args);
         let tools = settings.args.tools.as_deref().or(usual);
-        let is_ours = settings.args.backend.is_none() && tools.is_some_and(|tools| !matches!(tools.trim(), "none" | ""));
+        let is_ours = settings.args.backend.is_none()
+            && tools.is_some_and(|tools| !matches!(tools.trim(), "none" | ""));
         if let Some(place) = place.filter(|_| is_ours) {
             settings.project = ProjectText::read(&place);
         }

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use crate::{
     agent::{
         approvals, backend,
+        helpers::Helpers,
         limits::limits,
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
@@ -26,7 +27,7 @@ use crate::{
     },
     args::{agent::Approve, mode::WorkMode},
     render::{prompt::Prompt, screen::Screen},
-    settings::AgentSettings,
+    settings::{AgentSettings, project::ProjectText},
     signals::LAST_CAP,
     sync::lock,
 };
@@ -38,6 +39,7 @@ pub(crate) struct CurrentAgent {
     servers: Used,
     asking: Asking,
     mode: CurrentMode,
+    helpers: Helpers,
     /// The name of the model, as it is shown. It is changed a moment before `works`: no other lock is held
     /// then.
     name: Mutex<String>,
@@ -84,33 +86,36 @@ impl CurrentAgent {
         settings.sandbox = tools::sandbox(&settings, note, processes).await?;
         let (own, servers) = tools::chosen(&settings, note, processes).await?;
         let chosen = backend::choose(&settings, processes, AfterWord::Listens).await?;
-        let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
-        words.extend(chosen.notice.clone());
-        let notice = Some(words.join("\n")).filter(|words| !words.is_empty());
         let name = Mutex::new(chosen.name.clone());
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
         let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
+        let helpers = match settings.args.backend {
+            Some(_) => Helpers::default(),
+            None => Helpers::of(&settings, &tools, note).await,
+        };
+        let mut words = words.into_inner().unwrap_or_else(PoisonError::into_inner);
+        words.extend(chosen.notice.clone());
+        let notice = Some(words.join("\n")).filter(|words| !words.is_empty());
         let mode = CurrentMode::of(&settings.args, plan_end);
-        let agent = build(builder.clone(), &settings, &tools, (&asking, &mode))?;
+        let agent = build(
+            builder.clone(),
+            &tools,
+            &Making { settings: &settings, asking: &asking, mode: &mode, helpers: &helpers },
+        )?;
         let is_for_plan = mode.is_plan();
         let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0, is_for_plan });
-        Ok((Arc::new(Self { settings, own, servers, asking, mode, name, parts, server }), notice))
+        Ok((Arc::new(Self { settings, own, servers, asking, mode, helpers, name, parts, server }), notice))
     }
 
     /// Another model from the next turn on.
     pub(crate) async fn take_model(&self, named: &str) -> anyhow::Result<()> {
-        let mut settings = self.settings.clone();
-        (settings.args.model, settings.args.backend) = (Some(named.to_owned()), None);
-        let wire = |name: &str| name.split(':').next().map(str::to_owned);
-        if self.settings.args.model.as_deref().and_then(wire) != wire(named) {
-            // They belong to the wire that was named with them.
-            (settings.args.base_url, settings.args.api_key_env) = (None, None);
-        }
+        let settings = self.settings.with_model(named);
         let chosen = model::choose(&settings).await?;
         *lock(&self.name) = chosen.name.clone();
         let mut parts = lock(&self.parts);
         let is_for_plan = self.mode.is_plan();
-        parts.agent = build(chosen.builder.clone(), &settings, &parts.tools, (&self.asking, &self.mode))?;
+        parts.agent =
+            build(chosen.builder.clone(), &parts.tools, &Making { settings: &settings, ..self.making() })?;
         (parts.builder, parts.is_for_plan) = (chosen.builder, is_for_plan);
         if chosen._server.is_some() {
             *lock(&self.server) = chosen._server;
@@ -134,8 +139,7 @@ impl CurrentAgent {
             let mut parts = lock(&self.parts);
             (parts.changes, parts.is_for_plan) = (changes, is_for_plan);
             // Where no agent can be made with them, such as under a rule for one that is gone, they stay as they were.
-            let (builder, asking) = (parts.builder.clone(), &self.asking);
-            if let Ok(agent) = build(builder, &self.settings, &tools, (asking, &self.mode)) {
+            if let Ok(agent) = build(parts.builder.clone(), &tools, &self.making()) {
                 (parts.agent, parts.tools) = (agent, tools);
             }
         }
@@ -150,6 +154,11 @@ impl CurrentAgent {
     /// The mode that holds, and the one that follows a plan.
     pub(crate) fn modes(&self) -> (WorkMode, WorkMode) {
         (self.mode.now(), WorkMode::base(self.settings.args.approve))
+    }
+
+    /// What the project and its user say: instructions, with their files and sizes, and slash commands.
+    pub(crate) fn project(&self) -> &ProjectText {
+        &self.settings.project
     }
 
     /// Whether an external agent does the work, with its own tools.
@@ -173,14 +182,14 @@ impl CurrentAgent {
         let mode = self.mode.now();
         let asks = match (mode, &self.asking) {
             (WorkMode::Plan, _) => "not in plan",
-            (
-                WorkMode::Ask | WorkMode::Edits,
-                Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later,
-            ) => "asks first",
+            (WorkMode::Ask | WorkMode::Edits, Asking::OnScreen | Asking::AtKeyboard(..) | Asking::Later) => {
+                "asks first"
+            }
             (WorkMode::Auto, _) => "runs unasked",
             (WorkMode::Deny, _) | (WorkMode::Ask | WorkMode::Edits, Asking::NotAsked) => "denied",
         };
-        let runs_inside = |name: &str| mode == WorkMode::Edits && approvals::can_run_inside(&self.settings, name);
+        let runs_inside =
+            |name: &str| mode == WorkMode::Edits && approvals::can_run_inside(&self.settings, name);
         let line = |tool: &Arc<dyn Tool>| {
             let spec = tool.spec();
             let asks = match changing.contains(&spec.name) {
@@ -198,7 +207,8 @@ impl CurrentAgent {
                 "before that, {many} rules of the config file speak; the first that fits decides"
             )),
         };
-        tools.iter().map(line).chain(rules).collect()
+        let helpers = self.helpers.list().map(|(name, what)| format!("{name:<11} {:<13} {what}", "an agent"));
+        tools.iter().map(line).chain(helpers).chain(rules).collect()
     }
 
     /// The note for a session without an approver.
@@ -216,39 +226,61 @@ impl CurrentAgent {
         }
     }
 
+    fn making(&self) -> Making<'_> {
+        let Self { settings, asking, mode, helpers, .. } = self;
+        Making { settings, asking, mode, helpers }
+    }
+
     fn agent(&self) -> Agent {
         lock(&self.parts).agent.clone()
     }
 }
 
+/// What an agent is made with beside its model and its tools.
+#[derive(Clone, Copy)]
+pub(crate) struct Making<'a> {
+    pub(crate) settings: &'a AgentSettings,
+    pub(crate) asking: &'a Asking,
+    pub(crate) mode: &'a CurrentMode,
+    pub(crate) helpers: &'a Helpers,
+}
+
 /// The agent of these settings.
 pub(crate) fn build(
     builder: AgentBuilder,
-    settings: &AgentSettings,
     tools: &[Arc<dyn Tool>],
-    (asking, mode): (&Asking, &CurrentMode),
+    making: &Making<'_>,
 ) -> anyhow::Result<Agent> {
+    let Making { settings, mode, helpers, .. } = making;
+    let usual = builder.clone();
     let mut builder = builder.limits(limits(&settings.args));
-    let instructions: Vec<String> = settings.args.system.iter().cloned().chain(mode.instructions()).collect();
+    let instructions: Vec<String> = settings.instructions().chain(mode.instructions()).collect();
     if !instructions.is_empty() {
         builder = builder.system(instructions.join("\n\n"));
     }
-    builder = approvals::ruled(builder, settings, tools, mode)?;
-    let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match asking {
-        Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
-        Asking::AtKeyboard(screen, unanswered) => {
-            (Some(Prompt::approver(Arc::clone(screen), *unanswered)), *unanswered)
-        }
-        Asking::NotAsked => (None, WithoutApprover::Deny),
-        // The screen asks what the suspended turn waits for.
-        Asking::Later => (None, WithoutApprover::Suspend),
-    };
-    let builder = builder.approvals(match approvals::approve(settings) {
-        Approve::Auto => ApprovalMode::Auto,
-        Approve::Deny => ApprovalMode::Deny,
-        Approve::Ask | Approve::Edits => ApprovalMode::Ask(person, unanswered),
-    });
+    builder = approvals::ruled(builder, settings, tools, mode)?.approvals(making.approvals());
+    builder = helpers.join(builder, &usual, tools, making)?;
     Ok(builder.tools(mode.offered(tools)).try_build()?)
+}
+
+impl Making<'_> {
+    /// Who decides about calls that need approval.
+    pub(crate) fn approvals(&self) -> ApprovalMode {
+        let (person, unanswered): (Option<Arc<dyn Approver>>, _) = match self.asking {
+            Asking::OnScreen => (Some(Arc::new(OnScreen)), WithoutApprover::Deny),
+            Asking::AtKeyboard(screen, unanswered) => {
+                (Some(Prompt::approver(Arc::clone(screen), *unanswered)), *unanswered)
+            }
+            Asking::NotAsked => (None, WithoutApprover::Deny),
+            // The screen asks what the suspended turn waits for.
+            Asking::Later => (None, WithoutApprover::Suspend),
+        };
+        match approvals::approve(self.settings) {
+            Approve::Auto => ApprovalMode::Auto,
+            Approve::Deny => ApprovalMode::Deny,
+            Approve::Ask | Approve::Edits => ApprovalMode::Ask(person, unanswered),
+        }
+    }
 }
 
 /// The person at the screen answers through the session; this only keeps the question open.

@@ -26,6 +26,7 @@ const IN_PLAN: &str = "[denied: the user chose plan mode, in which nothing is ch
 /// The instructions of plan mode.
 const INSTRUCTIONS: &str = "Plan mode: change nothing. You have only tools that read. Find out what you need to know, ask if \
      something is open, and make a plan: what you would change, where, and how it is checked.";
+const HELPING: &str = "Plan mode: change nothing. You have only tools that read; say what you found.";
 const PRESENTING: &str = "When the plan is complete, call `present_plan` with all of it, as Markdown, and end your turn. The user \
      approves it, edits it or rejects it. Only then is it carried out.";
 const PRESENTED: &str = "The plan is shown to the user, who now approves it, edits it or rejects it. End your turn here, without \
@@ -73,6 +74,11 @@ impl CurrentMode {
         reading.chain(presents).collect()
     }
 
+    /// The same for an agent that does a part of the work.
+    pub(crate) fn reading_only(&self) -> Option<String> {
+        self.is_plan().then(|| HELPING.to_owned())
+    }
+
     /// What the instructions say of the mode.
     pub(crate) fn instructions(&self) -> Option<String> {
         let presenting = match self.plan_end {
@@ -93,6 +99,9 @@ impl CurrentMode {
         builder.hooks(PlanGate { mode: self.clone(), changing: changing.to_vec() })
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// Whether no call of it changes anything.
 pub(crate) fn only_reads(tool: &dyn Tool) -> bool {
@@ -128,7 +137,11 @@ fn present_plan() -> Arc<dyn Tool> {
         PRESENT_PLAN,
         "Shows the complete plan to the user, who approves it, edits it or rejects it. Call it once, at the end.",
         |_cx, given: PresentedPlan| async move {
-            Ok(if given.plan.trim().is_empty() { "The plan is empty: write it, and call this again." } else { PRESENTED })
+            Ok(if given.plan.trim().is_empty() {
+                "The plan is empty: write it, and call this again."
+            } else {
+                PRESENTED
+            })
         },
     );
     Arc::new(tool.with(|spec| spec.effect(EffectClass::ReadOnly)))

@@ -160,7 +160,9 @@ impl AgentArgs {
         let base = WorkMode::base(self.approve);
         if !first.fits(base) {
             let (mode, approve) = (first.name(), base.name());
-            return Err(Usage(format!("--mode {mode} and --approve {approve} contradict each other; name one of them")));
+            return Err(Usage(format!(
+                "--mode {mode} and --approve {approve} contradict each other; name one of them"
+            )));
         }
         Ok(())
     }

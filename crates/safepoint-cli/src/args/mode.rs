@@ -65,7 +65,9 @@ impl WorkMode {
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {
-        [Self::Ask, Self::Edits, Self::Plan, Self::Auto, Self::Deny].into_iter().find(|mode| mode.name() == name)
+        [Self::Ask, Self::Edits, Self::Plan, Self::Auto, Self::Deny]
+            .into_iter()
+            .find(|mode| mode.name() == name)
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -82,7 +84,9 @@ impl WorkMode {
     pub(crate) fn meaning(self) -> &'static str {
         match self {
             Self::Ask => "each call with side effects asks",
-            Self::Edits => "changes of files below the root and commands in the sandbox run unasked; all else asks",
+            Self::Edits => {
+                "changes of files below the root and commands in the sandbox run unasked; all else asks"
+            }
             Self::Plan => "only tools that read are offered and run",
             Self::Auto => "every call runs unasked",
             Self::Deny => "calls that need approval are denied",

@@ -131,11 +131,15 @@ async fn once(
     let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
     let notices = notices(notice, &crew, socket.as_ref().err());
     let after = if let Some(screen) = screen {
-        notices.iter().chain(&stops).chain(&crew.denied()).for_each(|notice| screen.note(notice));
+        let of_project: Vec<String> =
+            settings.project.lines().map(|line| format!("safepoint: {line}")).collect();
+        let words = notices.iter().chain(&of_project).chain(&stops);
+        words.chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let kept = kept.map(|kept| &kept.id);
         plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
     } else {
-        let said = Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found };
+        let more = settings.project.lines().chain(unsnapped).collect();
+        let said = Beginning { notices: [notices, more], left, stops, found };
         let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
         driver.drive().await
     };
@@ -169,6 +173,7 @@ fn begin(
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
     let (mode, base) = crew.modes();
+    state.own = crew.project().commands.clone();
     state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));

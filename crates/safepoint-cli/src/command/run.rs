@@ -16,7 +16,8 @@ use turns::{Begin, TurnQueue};
 use crate::{
     agent::{
         approvals, backend,
-        current::{Asking, build},
+        current::{Asking, Making, build},
+        helpers::Helpers,
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
         model::Chosen,
@@ -282,6 +283,12 @@ async fn agent(
         }
     };
     let mode = CurrentMode::of(&settings.args, PlanEnd::Answer);
-    let agent = build(builder, settings, &tools, (&asking, &mode))?;
+    let helpers = match settings.args.backend {
+        Some(_) => Helpers::default(),
+        None => Helpers::of(settings, &tools, note).await,
+    };
+    settings.project.lines().for_each(|line| note(&line));
+    let making = Making { settings, asking: &asking, mode: &mode, helpers: &helpers };
+    let agent = build(builder, &tools, &making)?;
     Ok((agent, Needs { servers, replay, _practice: _server }))
 }

@@ -106,11 +106,24 @@ impl Config {
     fn under(mut self, project: ProjectConfig) -> Self {
         let taken = project.taken();
         let mut it = project.config;
-        let mut take = |key: &str| taken.iter().any(|taken| taken == key);
+        let take = |key: &str| taken.iter().any(|taken| taken == key);
         macro_rules! over {
             ($($key:ident),+) => { $(if take(stringify!($key)) { self.$key = it.$key.take().or(self.$key); })+ };
         }
-        over!(model, max_tokens, temperature, window, on_full, tools, parallel, approve, mode, unknown, max_rounds, snapshots);
+        over!(
+            model,
+            max_tokens,
+            temperature,
+            window,
+            on_full,
+            tools,
+            parallel,
+            approve,
+            mode,
+            unknown,
+            max_rounds,
+            snapshots
+        );
         if take("approval_expiry") {
             self.expiry = it.expiry.or(self.expiry);
         }

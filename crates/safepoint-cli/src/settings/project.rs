@@ -25,7 +25,7 @@ pub(crate) mod keys;
 pub(crate) mod trust;
 
 pub(crate) use agents::AgentFile;
-pub(crate) use instructions::Instructions;
+pub(crate) use instructions::{InstructionFile, Instructions};
 
 /// The folder of a project's settings, commands and agents.
 pub(crate) const FOLDER: &str = ".safepoint";
@@ -54,7 +54,8 @@ impl ProjectPlace {
     /// # Errors
     /// If there is no such folder.
     pub(crate) fn around(working: Option<&Path>) -> io::Result<Self> {
-        let working = working.map_or_else(std::env::current_dir, |path| Ok(path.to_owned()))?.canonicalize()?;
+        let working =
+            working.map_or_else(std::env::current_dir, |path| Ok(path.to_owned()))?.canonicalize()?;
         let is_root = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
         let root = working.ancestors().find(is_root).unwrap_or(&working).to_owned();
         Ok(Self { working, root })
@@ -84,6 +85,11 @@ impl ProjectPlace {
 }
 
 impl ProjectText {
+    /// What the person should know of it: what is read, and what is left out.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
+        self.instructions.line().into_iter().chain(self.notes.iter().cloned())
+    }
+
     /// Reads all of it, and what the user has for every project.
     pub(crate) fn read(place: &ProjectPlace) -> Self {
         let mut text = Self::default();
@@ -91,7 +97,8 @@ impl ProjectText {
         text.instructions = Instructions::read(place, own.as_deref(), &mut text.notes);
         let project = place.settings_folder();
         // The user's own come first: a project replaces none of them.
-        let folders = [own.as_deref().map(|own| (own, own)), project.as_deref().map(|folder| (folder, place.root()))];
+        let folders =
+            [own.as_deref().map(|own| (own, own)), project.as_deref().map(|folder| (folder, place.root()))];
         for (folder, inside) in folders.into_iter().flatten() {
             commands::read(&folder.join("commands"), inside, &mut text);
             agents::read(&folder.join("agents"), inside, &mut text);
@@ -145,7 +152,8 @@ fn markdown(folder: &Path, inside: &Path, notes: &mut Vec<String>) -> Vec<(Strin
     const MOST_BYTES: usize = 64 << 10;
     let Ok(entries) = folder.read_dir() else { return Vec::new() };
     let paths = entries.flatten().map(|entry| entry.path());
-    let mut paths: Vec<PathBuf> = paths.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "md")).collect();
     paths.sort();
     if paths.len() > MOST_FILES {
         notes.push(format!("{} has more than {MOST_FILES} files; the rest is left out", folder.display()));
@@ -154,12 +162,17 @@ fn markdown(folder: &Path, inside: &Path, notes: &mut Vec<String>) -> Vec<(Strin
     for path in paths.into_iter().take(MOST_FILES) {
         let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
         if !is_name(&name) {
-            notes.push(format!("{} is left out: its name has letters, digits, `-` and `_` only", path.display()));
+            notes.push(format!(
+                "{} is left out: its name has letters, digits, `-` and `_` only",
+                path.display()
+            ));
             continue;
         }
         match read_inside(&path, inside, MOST_BYTES) {
             Ok(Some(FileText { text, is_cut: false })) => found.push((name, path, text)),
-            Ok(Some(_)) => notes.push(format!("{} is left out: it has more than {MOST_BYTES} bytes", path.display())),
+            Ok(Some(_)) => {
+                notes.push(format!("{} is left out: it has more than {MOST_BYTES} bytes", path.display()))
+            }
             Ok(None) => {}
             Err(why) => notes.push(why),
         }

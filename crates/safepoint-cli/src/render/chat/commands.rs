@@ -19,7 +19,10 @@ const COMMANDS: [(&str, &str); 15] = [
     ("receipt", "show the full receipt of the last turn"),
     ("trace", "show what the last turn recorded, step by step"),
     ("tools", "list the tools, and which ones need approval"),
-    ("mode", "show the mode; `/mode ask`, `edits` or `plan` changes it from the next call on, as Shift-Tab does"),
+    (
+        "mode",
+        "show the mode; `/mode ask`, `edits` or `plan` changes it from the next call on, as Shift-Tab does",
+    ),
     ("plan", "show the last plan again, and ask whether to carry it out"),
     ("model", "show the model; `/model PROVIDER:NAME` changes it from the next turn on"),
     ("session", "show the session id, for `safepoint steer`, `push` and `stop` from another terminal"),

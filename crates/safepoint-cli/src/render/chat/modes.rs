@@ -10,12 +10,7 @@ use ratatui_core::{
     style::{Color, Style},
     text::{Line, Span},
 };
-use safepoint::{
-    event::Fact,
-    ids::CallId,
-    receipt::CallStatus,
-    session::ItemOutcome,
-};
+use safepoint::{event::Fact, ids::CallId, receipt::CallStatus, session::ItemOutcome};
 
 use super::{
     keys::CALM,
@@ -122,7 +117,10 @@ impl State {
                 let mut names = vec![self.modes.base.name()];
                 names.extend((self.modes.base == WorkMode::Ask).then_some(WorkMode::Edits.name()));
                 names.push(WorkMode::Plan.name());
-                self.tell(Tone::Bad, &format!("{named} is no mode of this chat; there are {}", names.join(", ")));
+                self.tell(
+                    Tone::Bad,
+                    &format!("{named} is no mode of this chat; there are {}", names.join(", ")),
+                );
             }
         }
     }
@@ -148,7 +146,10 @@ impl State {
         if self.work.is_some() || !self.questions.is_empty() {
             self.tell(Tone::Aside, "a turn is running or waits for an answer; /stop first");
         } else if self.modes.plan.is_none() {
-            self.tell(Tone::Aside, "no plan yet: in plan mode the model presents one (Shift-Tab, or /mode plan)");
+            self.tell(
+                Tone::Aside,
+                "no plan yet: in plan mode the model presents one (Shift-Tab, or /mode plan)",
+            );
         } else {
             self.ask_plan(self.pressed);
         }
@@ -189,7 +190,10 @@ impl State {
             }
             'n' => {
                 self.end_answer();
-                self.tell(Tone::Aside, "the plan is not carried out; say what to change, or /plan asks again");
+                self.tell(
+                    Tone::Aside,
+                    "the plan is not carried out; say what to change, or /plan asks again",
+                );
             }
             _ => {}
         }
@@ -211,7 +215,9 @@ impl State {
     /// What is typed is the plan no more: it is kept as it was edited, and the question stands again.
     pub(super) fn end_plan_edit(&mut self) {
         let edited = self.input.text().to_owned();
-        if let Some(plan) = self.modes.plan.as_mut().filter(|plan| plan.text != edited && !edited.trim().is_empty()) {
+        if let Some(plan) =
+            self.modes.plan.as_mut().filter(|plan| plan.text != edited && !edited.trim().is_empty())
+        {
             *plan = Plan { text: edited, is_edited: true };
         }
         let draft = std::mem::take(&mut self.draft);

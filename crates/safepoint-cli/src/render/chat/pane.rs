@@ -185,7 +185,9 @@ fn hint(state: &State, now: Instant) -> String {
         }
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
         (None, Mode::Planning, _) => state.plan_hint(now),
-        (None, Mode::EditingPlan, _) => "the plan · Enter carries it out as it stands here · Ctrl-J a new line · Esc back".to_owned(),
+        (None, Mode::EditingPlan, _) => {
+            "the plan · Enter carries it out as it stands here · Ctrl-J a new line · Esc back".to_owned()
+        }
         (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
         (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {
             let more = state.questions.len() - 1;

@@ -21,9 +21,9 @@ use safepoint::{
 use super::{
     input::Input,
     markdown::{self, Block, DIM},
-    queue::{Handed, Items, PushKind},
     modes::Modes,
     own::OwnCommands,
+    queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
 };
 use crate::{

@@ -30,6 +30,7 @@ use super::{
 use crate::signals::StopLevel;
 
 mod handed;
+mod modes;
 mod provider;
 mod rewind;
 mod streams;

@@ -76,7 +76,9 @@ impl ProjectConfig {
         let path = self.path.display();
         let waiting = self.waiting().join(", ");
         let waits = (!waiting.is_empty()).then(|| {
-            format!("{path}: {waiting} not taken; `safepoint config trust` takes it, after you have read the file")
+            format!(
+                "{path}: {waiting} not taken; `safepoint config trust` takes it, after you have read the file"
+            )
         });
         let refused = self.verdicts.iter().filter_map(|(key, verdict)| match verdict {
             Verdict::Refused(why) => Some(format!("{path}: {key} not taken: {why}")),

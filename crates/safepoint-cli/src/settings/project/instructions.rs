@@ -60,7 +60,8 @@ impl Instructions {
 
     /// What is said to the model; none without a file.
     pub(crate) fn text(&self) -> Option<String> {
-        let each = self.files.iter().map(|file| format!("\n\n{}:\n\n{}", file.path.display(), file.text.trim()));
+        let each =
+            self.files.iter().map(|file| format!("\n\n{}:\n\n{}", file.path.display(), file.text.trim()));
         let each: String = each.collect();
         (!each.is_empty()).then(|| format!("{HEAD}{each}"))
     }
@@ -73,12 +74,7 @@ impl Instructions {
 }
 
 /// The file of a folder; what cannot be read is noted.
-fn first(
-    folder: &Path,
-    inside: &Path,
-    left: usize,
-    notes: &mut Vec<String>,
-) -> Option<(PathBuf, FileText)> {
+fn first(folder: &Path, inside: &Path, left: usize, notes: &mut Vec<String>) -> Option<(PathBuf, FileText)> {
     for name in NAMES {
         let path = folder.join(name);
         match read_inside(&path, inside, left) {

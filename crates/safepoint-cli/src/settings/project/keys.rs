@@ -80,7 +80,8 @@ fn is(value: &Value, text: &str) -> bool {
 
 /// Whether one of these rules allows something, or may: what is not understood allows.
 fn allows(rules: &Value) -> bool {
-    let stays_strict = |rule: &Value| matches!(rule.get("then").and_then(Value::as_str), Some("deny" | "ask"));
+    let stays_strict =
+        |rule: &Value| matches!(rule.get("then").and_then(Value::as_str), Some("deny" | "ask"));
     !rules.as_array().is_some_and(|rules| rules.iter().all(stays_strict))
 }
 
@@ -111,9 +112,14 @@ mod tests {
             assert_eq!(of(text, false)[0].1, expected, "{text}");
             assert_eq!(of(text, true)[0].1, Verdict::Taken, "{text}");
         }
-        for text in
-            ["approve = 'auto'", "mode = 'edits'", "snapshots = false", "base_url = 'x'", "api_key_env = 'x'", "no = 1"]
-        {
+        for text in [
+            "approve = 'auto'",
+            "mode = 'edits'",
+            "snapshots = false",
+            "base_url = 'x'",
+            "api_key_env = 'x'",
+            "no = 1",
+        ] {
             for is_trusted in [false, true] {
                 assert!(matches!(of(text, is_trusted)[0].1, Verdict::Refused(_)), "{text}");
             }
