@@ -28,6 +28,7 @@ pub(crate) mod rules;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;
 pub(crate) mod snapshots;
+pub(crate) mod sources;
 pub(crate) mod store;
 
 /// What works, and under which limits, once all is read that speaks of it.

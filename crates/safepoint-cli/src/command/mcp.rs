@@ -1,6 +1,7 @@
 //! `safepoint mcp`: trying a server of tools by hand.
 
 mod call;
+mod edit;
 
 use std::{path::Path, pin::pin, process::ExitCode};
 
@@ -43,6 +44,9 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
             done.unwrap_or_else(|got| Ok(stopped(got, "nothing was called")))
         }
         McpCommand::Call(args) => call::call(args, &mut signals).await,
+        McpCommand::Add(args) => edit::add(&args),
+        McpCommand::Rm(args) => edit::rm(&args),
+        McpCommand::Login(_) | McpCommand::Logout(_) => anyhow::bail!("later"),
     }
 }
 

@@ -60,18 +60,17 @@ pub(crate) struct Config {
 impl Config {
     /// Reads the named file, or the usual one where it exists.
     pub(crate) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
-        let path = match (named, usual()) {
-            (Some(path), _) => path.to_owned(),
-            (None, Some(usual)) if usual.exists() => usual,
-            (None, _) => return Ok(Self::default()),
-        };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| Usage(format!("the config {} cannot be read: {error}", path.display())))?;
-        Ok(Self::read(path, &text)?)
+        match text(named)? {
+            Some((path, text)) => Ok(Self::read(path, &text)?),
+            None => Ok(Self::default()),
+        }
     }
 
     /// Reads the text of a file.
-    pub(super) fn read(path: PathBuf, text: &str) -> Result<Self, Usage> {
+    ///
+    /// # Errors
+    /// What is wrong with it, and where.
+    pub(crate) fn read(path: PathBuf, text: &str) -> Result<Self, Usage> {
         let mut config: Self = toml::from_str(text).map_err(|error| {
             let why = error.to_string();
             let why = why.trim_end();
@@ -85,7 +84,15 @@ impl Config {
         Ok(config)
     }
 
-    pub(super) fn reads_projects(&self) -> bool {
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    pub(crate) fn api_key_env(&self) -> Option<&str> {
+        self.api_key_env.as_deref()
+    }
+
+    pub(crate) fn reads_projects(&self) -> bool {
         self.project != Some(false)
     }
 
@@ -165,6 +172,26 @@ impl Config {
             project: ProjectText::default(),
         }
     }
+}
+
+/// The path and the text of the config file, if there is one.
+///
+/// # Errors
+/// If it cannot be read.
+pub(crate) fn text(named: Option<&Path>) -> Result<Option<(PathBuf, String)>, Usage> {
+    let path = match (named, usual()) {
+        (Some(path), _) => path.to_owned(),
+        (None, Some(usual)) if usual.exists() => usual,
+        (None, _) => return Ok(None),
+    };
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| Usage(format!("the config {} cannot be read: {error}", path.display())))?;
+    Ok(Some((path, text)))
+}
+
+/// The usual config file, be it there or not.
+pub(crate) fn user_file() -> Option<PathBuf> {
+    usual()
 }
 
 /// The config file that is meant, in words, be it there or not.

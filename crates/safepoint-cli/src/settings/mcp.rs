@@ -69,6 +69,15 @@ impl Servers {
         }
     }
 
+    /// Whether an entry can be a server, apart from what its environment lacks now.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn check(&self, name: &str) -> Result<(), Usage> {
+        let Some(entry) = self.by_name.get(name) else { return Ok(()) };
+        entry.is_of_one_kind().map_err(|what| Usage(format!("[mcp.{name}] {what}")))
+    }
+
     /// The names of all of them.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)

@@ -22,6 +22,7 @@ pub(crate) struct ProjectConfig {
     consent: Consent,
     verdicts: Vec<(String, Verdict)>,
     pub(in crate::settings) config: Config,
+    table: Table,
 }
 
 impl ProjectConfig {
@@ -40,11 +41,16 @@ impl ProjectConfig {
         let digest = trust::digest(path, text.as_bytes());
         let consent = trust::consent(&digest);
         let verdicts = verdicts(&table, consent == Consent::Given);
-        Ok(Self { path: path.to_owned(), digest, consent, verdicts, config })
+        Ok(Self { path: path.to_owned(), digest, consent, verdicts, config, table })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What is written in it.
+    pub(in crate::settings) fn table(&self) -> &Table {
+        &self.table
     }
 
     /// What consent is given to.

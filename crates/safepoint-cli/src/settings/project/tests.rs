@@ -33,10 +33,16 @@ fn instructions_are_read_from_the_working_folder_up_to_the_project_and_the_neare
     assert_eq!(notes, Vec::<String>::new());
     let names: Vec<_> =
         read.files().iter().map(|file| file.path.strip_prefix(&root).unwrap().to_owned()).collect();
-    assert_eq!(names, ["project/a/CLAUDE.md", "project/AGENTS.md", "own/AGENTS.md"].map(std::path::PathBuf::from));
+    assert_eq!(
+        names,
+        ["project/a/CLAUDE.md", "project/AGENTS.md", "own/AGENTS.md"].map(std::path::PathBuf::from)
+    );
     let text = read.text().unwrap();
     let at = |part: &str| text.find(part).unwrap();
-    assert!(at("of the folder a") < at("said by the project") && at("said by the project") < at("said by the user"));
+    assert!(
+        at("of the folder a") < at("said by the project")
+            && at("said by the project") < at("said by the user")
+    );
     assert!(!text.contains("outside") && !text.contains("passed over"));
 }
 
