@@ -21,6 +21,7 @@ use crate::{
 
 pub(crate) mod commands;
 pub(crate) mod config;
+pub(crate) mod login;
 pub(crate) mod mcp;
 pub(crate) mod project;
 pub(crate) mod remembered;

@@ -173,7 +173,7 @@ fn begin(
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
     let (mode, base) = crew.modes();
-    state.own = crew.project().commands.clone();
+    state.custom = crew.project().commands.clone();
     state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));

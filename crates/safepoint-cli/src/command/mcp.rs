@@ -2,6 +2,7 @@
 
 mod call;
 mod edit;
+mod login;
 
 use std::{path::Path, pin::pin, process::ExitCode};
 
@@ -46,7 +47,8 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
         McpCommand::Call(args) => call::call(args, &mut signals).await,
         McpCommand::Add(args) => edit::add(&args),
         McpCommand::Rm(args) => edit::rm(&args),
-        McpCommand::Login(_) | McpCommand::Logout(_) => anyhow::bail!("later"),
+        McpCommand::Login(args) => login::login(&args, &mut signals).await,
+        McpCommand::Logout(args) => login::logout(&args),
     }
 }
 

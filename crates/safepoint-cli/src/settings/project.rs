@@ -14,7 +14,7 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use crate::{render::chat::own::OwnCommands, settings::config as user};
+use crate::{render::chat::custom::CustomCommands, settings::config as user};
 
 pub(crate) mod agents;
 mod commands;
@@ -25,7 +25,7 @@ pub(crate) mod keys;
 pub(crate) mod trust;
 
 pub(crate) use agents::AgentFile;
-pub(crate) use instructions::{InstructionFile, Instructions};
+pub(crate) use instructions::Instructions;
 
 /// The folder of a project's settings, commands and agents.
 pub(crate) const FOLDER: &str = ".safepoint";
@@ -34,7 +34,7 @@ pub(crate) const FOLDER: &str = ".safepoint";
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProjectText {
     pub(crate) instructions: Instructions,
-    pub(crate) commands: OwnCommands,
+    pub(crate) commands: CustomCommands,
     pub(crate) agents: Vec<AgentFile>,
     /// What the person should know: what was left out, and why.
     pub(crate) notes: Vec<String>,

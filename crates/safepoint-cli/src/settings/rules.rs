@@ -203,11 +203,6 @@ impl Rules {
         Self { rules: first.into_iter().chain(self.rules).chain(last).collect() }
     }
 
-    /// Where each of them is written.
-    pub(crate) fn places(&self) -> impl Iterator<Item = String> {
-        self.rules.iter().map(|rule| format!("{}:{}", rule.path.display(), rule.line))
-    }
-
     /// Puts the agent under them: they speak before everything else that rules on a call.
     ///
     /// # Errors

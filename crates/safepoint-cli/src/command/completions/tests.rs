@@ -33,7 +33,7 @@ fn offered(words: &[&str]) -> Vec<String> {
 #[test]
 fn bash_completes_commands_flags_and_their_values() {
     assert_eq!(offered(&["doc"]), ["doctor"]);
-    assert_eq!(offered(&["mcp", "l"]), ["ls", "login"]);
+    assert_eq!(offered(&["mcp", "l"]), ["ls", "login", "logout"]);
     assert_eq!(offered(&["run", "--appr"]), ["--approve", "--approval-expiry"]);
     assert_eq!(offered(&["run", "--mode", ""]), ["ask", "edits", "plan"]);
     assert_eq!(offered(&["run", "--json", "--mode", "p"]), ["plan"]);

@@ -80,12 +80,12 @@ impl State {
             ("model", named) => self.actions.push(Action::Model(named.to_owned())),
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
             ("quit" | "exit" | "q", _) => self.quit(Leave::Tidily),
-            (own, rest) => self.own_command(own, rest),
+            (custom, rest) => self.custom_command(custom, rest),
         }
     }
 
     fn help(&mut self) {
-        let all = COMMANDS.into_iter().chain(self.own.list());
+        let all = COMMANDS.into_iter().chain(self.custom.list());
         let commands: Vec<String> = all.map(|(name, what)| format!("/{name:<10} {what}")).collect();
         self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
     }

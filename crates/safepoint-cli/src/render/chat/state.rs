@@ -19,10 +19,10 @@ use safepoint::{
 };
 
 use super::{
+    custom::CustomCommands,
     input::Input,
     markdown::{self, Block, DIM},
     modes::Modes,
-    own::OwnCommands,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
 };
@@ -111,7 +111,7 @@ pub(crate) struct State {
     pub(crate) mode: Mode,
     /// How much the agent does without a question.
     pub(crate) modes: Modes,
-    pub(crate) own: OwnCommands,
+    pub(crate) custom: CustomCommands,
     pub(crate) items: Items,
     pub(crate) handed: Handed,
     /// Which turn was stopped for which item, and which turn was the last.

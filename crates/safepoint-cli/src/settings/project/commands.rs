@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::{ProjectText, front, markdown};
-use crate::render::chat::own::OwnCommand;
+use crate::render::chat::custom::CustomCommand;
 
 pub(super) fn read(folder: &Path, inside: &Path, text: &mut ProjectText) {
     for (name, path, content) in markdown(folder, inside, &mut text.notes) {
         let (keys, body) = front::split(&content);
         let description = keys.get("description").cloned().unwrap_or_else(|| first_line(body));
-        let command = OwnCommand { description, body: body.trim().to_owned() };
+        let command = CustomCommand { description, body: body.trim().to_owned() };
         if let Err(why) = text.commands.add(&name, command) {
             text.notes.push(format!("{} is left out: {why}", path.display()));
         }

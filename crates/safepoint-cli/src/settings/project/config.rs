@@ -19,7 +19,6 @@ const MOST: usize = 256 << 10;
 pub(crate) struct ProjectConfig {
     path: PathBuf,
     digest: String,
-    consent: Consent,
     verdicts: Vec<(String, Verdict)>,
     pub(in crate::settings) config: Config,
     table: Table,
@@ -41,7 +40,7 @@ impl ProjectConfig {
         let digest = trust::digest(path, text.as_bytes());
         let consent = trust::consent(&digest);
         let verdicts = verdicts(&table, consent == Consent::Given);
-        Ok(Self { path: path.to_owned(), digest, consent, verdicts, config, table })
+        Ok(Self { path: path.to_owned(), digest, verdicts, config, table })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -66,11 +65,6 @@ impl ProjectConfig {
     /// The keys that wait for consent.
     pub(crate) fn waiting(&self) -> Vec<String> {
         self.with(|verdict| *verdict == Verdict::NeedsConsent)
-    }
-
-    /// Whether a person has not been asked about what waits.
-    pub(crate) fn is_unasked(&self) -> bool {
-        self.consent == Consent::NotAsked && !self.waiting().is_empty()
     }
 
     fn with(&self, fits: impl Fn(&Verdict) -> bool) -> Vec<String> {

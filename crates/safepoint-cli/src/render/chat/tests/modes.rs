@@ -16,9 +16,9 @@ use super::{World, push, turn};
 use crate::{
     args::mode::WorkMode,
     render::chat::{
+        custom::{CustomCommand, CustomCommands},
         keys::CALM,
         modes::{Modes, PRESENT_PLAN},
-        own::{OwnCommand, OwnCommands},
         queue::PushKind,
         state::Action,
     },
@@ -182,10 +182,10 @@ fn a_stopped_turn_asks_nothing() {
 #[test]
 fn an_own_command_sends_its_text() {
     let mut world = World::new();
-    let mut own = OwnCommands::default();
+    let mut own = CustomCommands::default();
     let (description, body) = ("Fix an issue".to_owned(), "Fix issue $ARGUMENTS.".to_owned());
-    own.add("fix", OwnCommand { description, body }).unwrap();
-    world.state.own = own;
+    own.add("fix", CustomCommand { description, body }).unwrap();
+    world.state.custom = own;
     assert_eq!(world.say("/fix 12 today"), push("Fix issue 12 today.", PushKind::Queue));
     world.say("/help");
     world.shows("/fix        Fix an issue");

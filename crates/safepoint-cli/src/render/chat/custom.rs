@@ -13,23 +13,23 @@ const ARGUMENTS: &str = "$ARGUMENTS";
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OwnCommand {
+pub(crate) struct CustomCommand {
     pub(crate) description: String,
     pub(crate) body: String,
 }
 
 /// All of them, by name.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OwnCommands {
-    by_name: BTreeMap<String, OwnCommand>,
+pub(crate) struct CustomCommands {
+    by_name: BTreeMap<String, CustomCommand>,
 }
 
-impl OwnCommands {
+impl CustomCommands {
     /// Adds one, unless a command of the program or an earlier one is called so.
     ///
     /// # Errors
     /// Why it is not added.
-    pub(crate) fn add(&mut self, name: &str, command: OwnCommand) -> Result<(), String> {
+    pub(crate) fn add(&mut self, name: &str, command: CustomCommand) -> Result<(), String> {
         if commands::is_built_in(name) {
             return Err(format!("/{name} is a command of the program"));
         }
@@ -61,8 +61,8 @@ impl OwnCommands {
 
 impl State {
     /// Sends the text of an own command; else there is no such command.
-    pub(super) fn own_command(&mut self, name: &str, rest: &str) {
-        let Some(text) = self.own.text(name, rest) else {
+    pub(super) fn custom_command(&mut self, name: &str, rest: &str) {
+        let Some(text) = self.custom.text(name, rest) else {
             return self.tell(Tone::Bad, &format!("command /{name} not found; /help lists the commands"));
         };
         let steers = self.is_running() && self.pending_stop().is_none();
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn the_words_behind_a_command_go_where_it_says_or_to_its_end() {
-        let mut own = OwnCommands::default();
-        let command = |body: &str| OwnCommand { description: String::new(), body: body.into() };
+        let mut own = CustomCommands::default();
+        let command = |body: &str| CustomCommand { description: String::new(), body: body.into() };
         own.add("fix", command("Fix $ARGUMENTS, and test $ARGUMENTS.")).unwrap();
         own.add("tidy", command("Tidy up.")).unwrap();
         assert_eq!(own.text("fix", "a b").unwrap(), "Fix a b, and test a b.");
