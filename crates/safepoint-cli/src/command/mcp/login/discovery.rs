@@ -120,7 +120,8 @@ async fn metadata(issuer: &str) -> Result<AuthorityMetadata, String> {
 fn with_path(address: &Url, path: &str) -> Url {
     let mut address = address.clone();
     address.set_path(path);
-    (address.set_query(None), address.set_fragment(None));
+    address.set_query(None);
+    address.set_fragment(None);
     address
 }
 
