@@ -91,7 +91,7 @@ pub(crate) enum Command {
     Mcp(McpArgs),
     /// Show which settings hold and where they come from, and decide about a project's
     Config(ConfigArgs),
-    /// Say what is found, what is missing, and how to mend it
+    /// Say what is found, what is missing, and how to correct it
     Doctor(DoctorArgs),
     /// Print or install the completions of a shell, or the manual pages
     Completions(CompletionsArgs),

@@ -1,7 +1,7 @@
 //! The mode that holds now: what judges calls reads it at each call, and the screen changes it.
 //!
 //! **Invariants**: a change holds from the next call on, in child runs too; it answers no question; while the mode is `plan`, no
-//! call that could change something begins, whoever asks for it and whatever was allowed before.
+//! call that could change something begins, whatever asked for it and whatever was allowed before.
 
 use std::sync::{Arc, Mutex};
 

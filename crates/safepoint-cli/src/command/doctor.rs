@@ -1,4 +1,4 @@
-//! `safepoint doctor`: what is found, what is missing, and how to mend it.
+//! `safepoint doctor`: what is found, what is missing, and how to correct it.
 
 mod checks;
 
@@ -16,7 +16,7 @@ struct Finding {
     state: Health,
     found: String,
     /// What to do about it.
-    mend: Option<String>,
+    remedy: Option<String>,
 }
 
 /// How it stands. Exhaustive: well, of use to know, or broken.
@@ -29,15 +29,15 @@ enum Health {
 
 impl Finding {
     fn ok(what: &'static str, found: impl fmt::Display) -> Self {
-        Self { what, state: Health::Ok, found: found.to_string(), mend: None }
+        Self { what, state: Health::Ok, found: found.to_string(), remedy: None }
     }
 
-    fn note(what: &'static str, found: impl fmt::Display, mend: impl Into<String>) -> Self {
-        Self { what, state: Health::Note, found: found.to_string(), mend: Some(mend.into()) }
+    fn note(what: &'static str, found: impl fmt::Display, remedy: impl Into<String>) -> Self {
+        Self { what, state: Health::Note, found: found.to_string(), remedy: Some(remedy.into()) }
     }
 
-    fn broken(what: &'static str, found: impl fmt::Display, mend: impl Into<String>) -> Self {
-        Self { what, state: Health::Broken, found: found.to_string(), mend: Some(mend.into()) }
+    fn broken(what: &'static str, found: impl fmt::Display, remedy: impl Into<String>) -> Self {
+        Self { what, state: Health::Broken, found: found.to_string(), remedy: Some(remedy.into()) }
     }
 }
 
@@ -49,8 +49,8 @@ impl fmt::Display for Finding {
             Health::Broken => "broken",
         };
         write!(f, "{state:<7} {:<10} {}", self.what, self.found)?;
-        match &self.mend {
-            Some(mend) => write!(f, "\n{:>18} {mend}", "→"),
+        match &self.remedy {
+            Some(remedy) => write!(f, "\n{:>18} {remedy}", "→"),
             None => Ok(()),
         }
     }

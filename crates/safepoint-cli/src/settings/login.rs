@@ -15,7 +15,7 @@ pub(crate) mod oauth;
 
 pub(crate) use file::{forget, read};
 
-/// A token that expires within so long is renewed first.
+/// A token that expires sooner than this is renewed first.
 const EARLY: Duration = Duration::from_secs(60);
 
 /// What is kept of a login.
@@ -141,3 +141,6 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, String> {
     tokio::task::spawn_blocking(work).await.map_err(|_lost| "the login could not be read".to_owned())?
 }
+
+#[cfg(test)]
+mod tests;

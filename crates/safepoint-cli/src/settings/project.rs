@@ -113,7 +113,7 @@ pub(crate) struct FileText {
     pub(crate) is_cut: bool,
 }
 
-/// The beginning of a regular file that really lies in this folder, up to so many bytes. None if there is no such file.
+/// The beginning of a regular file that really lies in this folder, up to this number of bytes. None if there is no such file.
 ///
 /// # Errors
 /// Why it is not read.

@@ -147,81 +147,94 @@ fn query(text: &str) -> HashMap<String, String> {
         .collect()
 }
 
-/// One request of each connection.
-fn serve(socket: TcpStream, known: &Mutex<Known>, base: &str) {
-    let mut reader = BufReader::new(&socket);
-    let mut line = String::new();
-    if reader.read_line(&mut line).is_err() {
-        return;
-    }
-    let mut words = line.split(' ');
-    let (method, target) =
-        (words.next().unwrap_or_default().to_owned(), words.next().unwrap_or_default().to_owned());
-    let (mut length, mut bearer) = (0, String::new());
-    loop {
-        let mut header = String::new();
-        if reader.read_line(&mut header).unwrap_or(0) <= 2 {
-            break;
-        }
-        let (name, value) = header.trim_end().split_once(": ").unwrap();
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = value.parse().unwrap(),
-            "authorization" => bearer = value.to_owned(),
-            _ => {}
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    let body = String::from_utf8(body).unwrap();
-    let path = target.split('?').next().unwrap();
-    let (status, more, answer) = match (method.as_str(), path) {
-        ("GET", "/.well-known/oauth-protected-resource/mcp") => {
-            let about = json!({"resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["buy"]});
-            ("200 OK", String::new(), about)
-        }
-        ("GET", "/.well-known/oauth-authorization-server") => {
-            ("200 OK", String::new(), metadata(known, base))
-        }
-        ("POST", "/register") => ("201 Created", String::new(), json!({"client_id": "client-1"})),
-        ("GET", "/authorize") => {
-            let asked = query(&target);
-            assert_eq!((&*asked["response_type"], &*asked["code_challenge_method"]), ("code", "S256"));
-            assert_eq!((&*asked["scope"], &asked["resource"]), ("buy", &format!("{base}/mcp")));
-            known.lock().unwrap().codes.insert("code-1".into(), asked["code_challenge"].clone());
-            let to = format!("location: {}?code=code-1&state={}\r\n", asked["redirect_uri"], asked["state"]);
-            ("302 Found", to, Value::Null)
-        }
-        ("POST", "/token") => match tokens(&mut known.lock().unwrap(), &query(&body)) {
-            Some(given) => ("200 OK", String::new(), given),
-            None => ("400 Bad Request", String::new(), json!({"error": "invalid_grant"})),
-        },
-        ("POST", "/mcp")
-            if bearer == format!("Bearer {}", known.lock().unwrap().access) && bearer.len() > 7 =>
-        {
-            let asked: Value = serde_json::from_str(&body).unwrap();
-            match tools(&asked) {
-                Some(answer) => ("200 OK", String::new(), answer),
-                None => ("202 Accepted", String::new(), Value::Null),
+/// A request as it came.
+struct Asked {
+    method: String,
+    target: String,
+    bearer: String,
+    body: String,
+}
+
+impl Asked {
+    fn read(socket: &TcpStream) -> Option<Self> {
+        let mut reader = BufReader::new(socket);
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        let mut words = line.split(' ').map(str::to_owned);
+        let (method, target) = (words.next()?, words.next()?);
+        let (mut length, mut bearer) = (0, String::new());
+        loop {
+            let mut header = String::new();
+            reader.read_line(&mut header).ok()?;
+            let Some((name, value)) = header.trim_end().split_once(": ") else { break };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.parse().unwrap(),
+                "authorization" => value.clone_into(&mut bearer),
+                _ => {}
             }
         }
-        ("POST", "/mcp") => {
-            let at = format!("{base}/.well-known/oauth-protected-resource/mcp");
-            (
-                "401 Unauthorized",
-                format!("www-authenticate: Bearer resource_metadata=\"{at}\"\r\n"),
-                Value::Null,
-            )
-        }
-        _ => ("404 Not Found", String::new(), Value::Null),
-    };
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        Some(Self { method, target, bearer, body: String::from_utf8(body).unwrap() })
+    }
+}
+
+/// One request of each connection.
+fn serve(socket: TcpStream, known: &Mutex<Known>, base: &str) {
+    let Some(asked) = Asked::read(&socket) else { return };
+    let (status, more, answer) = answer(&asked, known, base);
     let text = if answer.is_null() { String::new() } else { answer.to_string() };
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n{more}content-length: {}\r\nconnection: close\r\n\r\n",
         text.len()
     );
     if (&socket).write_all(format!("{head}{text}").as_bytes()).is_err() {
-        // Whoever asked has gone.
+        // The program has gone.
     }
+}
+
+/// The status, more headers, and the body.
+fn answer(asked: &Asked, known: &Mutex<Known>, base: &str) -> (&'static str, String, Value) {
+    let none = String::new();
+    match (asked.method.as_str(), asked.target.split('?').next().unwrap()) {
+        ("GET", "/.well-known/oauth-protected-resource/mcp") => {
+            let resource = format!("{base}/mcp");
+            let about =
+                json!({"resource": resource, "authorization_servers": [base], "scopes_supported": ["buy"]});
+            ("200 OK", none, about)
+        }
+        ("GET", "/.well-known/oauth-authorization-server") => ("200 OK", none, metadata(known, base)),
+        ("POST", "/register") => ("201 Created", none, json!({"client_id": "client-1"})),
+        ("GET", "/authorize") => {
+            let asked = query(&asked.target);
+            assert_eq!((&*asked["response_type"], &*asked["code_challenge_method"]), ("code", "S256"));
+            assert_eq!((&*asked["scope"], &asked["resource"]), ("buy", &format!("{base}/mcp")));
+            known.lock().unwrap().codes.insert("code-1".into(), asked["code_challenge"].clone());
+            let to = format!("location: {}?code=code-1&state={}\r\n", asked["redirect_uri"], asked["state"]);
+            ("302 Found", to, Value::Null)
+        }
+        ("POST", "/token") => match tokens(&mut known.lock().unwrap(), &query(&asked.body)) {
+            Some(given) => ("200 OK", none, given),
+            None => ("400 Bad Request", none, json!({"error": "invalid_grant"})),
+        },
+        ("POST", "/mcp") if may_enter(asked, known) => {
+            match tools(&serde_json::from_str(&asked.body).unwrap()) {
+                Some(answer) => ("200 OK", none, answer),
+                None => ("202 Accepted", none, Value::Null),
+            }
+        }
+        ("POST", "/mcp") => {
+            let at = format!("{base}/.well-known/oauth-protected-resource/mcp");
+            let header = format!("www-authenticate: Bearer resource_metadata=\"{at}\"\r\n");
+            ("401 Unauthorized", header, Value::Null)
+        }
+        _ => ("404 Not Found", none, Value::Null),
+    }
+}
+
+fn may_enter(asked: &Asked, known: &Mutex<Known>) -> bool {
+    let access = &known.lock().unwrap().access;
+    !access.is_empty() && asked.bearer == format!("Bearer {access}")
 }
 
 fn metadata(known: &Mutex<Known>, base: &str) -> Value {
@@ -311,7 +324,7 @@ fn a_login_is_renewed_before_it_expires() {
 
 /// S12.63: an answer with another state is none, and a server without PKCE gets no login.
 #[test]
-fn an_answer_of_somebody_else_is_no_login() {
+fn a_foreign_answer_is_no_login() {
     let world = World::new(3600, true);
     let (code, text) = world.login(|address, callback| {
         let (head, _) = get(&format!("{callback}?code=stolen&state=guessed"));

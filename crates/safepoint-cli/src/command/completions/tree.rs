@@ -12,7 +12,7 @@ pub(super) struct Node {
     /// Its words, joined with `__`, such as `safepoint__mcp__ls`.
     pub(super) id: String,
     pub(super) subcommands: Vec<Subcommand>,
-    pub(super) options: Vec<Choice>,
+    pub(super) options: Vec<Flag>,
 }
 
 /// A command below another one.
@@ -23,7 +23,7 @@ pub(super) struct Subcommand {
 }
 
 /// A flag.
-pub(super) struct Choice {
+pub(super) struct Flag {
     pub(super) long: String,
     pub(super) help: String,
     pub(super) value: FlagValue,
@@ -52,7 +52,7 @@ fn walk(command: &Command, id: String, nodes: &mut Vec<Node>) {
         name: sub.get_name().to_owned(),
         help: help(sub.get_about()),
     });
-    let options = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(choice);
+    let options = command.get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(flag);
     nodes.push(Node { id: id.clone(), subcommands: subcommands.collect(), options: options.collect() });
     for sub in below {
         walk(sub, format!("{id}__{}", sub.get_name()), nodes);
@@ -64,7 +64,7 @@ pub(super) fn shown(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|sub| !sub.is_hide_set() && sub.get_name() != "help")
 }
 
-fn choice(arg: &Arg) -> Option<Choice> {
+fn flag(arg: &Arg) -> Option<Flag> {
     let long = arg.get_long()?.to_owned();
     let words: Vec<String> = arg
         .get_possible_values()
@@ -80,7 +80,7 @@ fn choice(arg: &Arg) -> Option<Choice> {
         true if is_path => FlagValue::Path,
         true => FlagValue::Other,
     };
-    Some(Choice { long, help: help(arg.get_help()), value })
+    Some(Flag { long, help: help(arg.get_help()), value })
 }
 
 /// A help text in one line.

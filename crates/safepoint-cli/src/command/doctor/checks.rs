@@ -16,6 +16,7 @@ use super::Finding;
 use crate::{
     args::config::PlaceArgs,
     control,
+    output::Stream,
     settings::{
         config::{self, Config},
         project::{ProjectPlace, ProjectText, config::ProjectConfig},
@@ -65,11 +66,11 @@ fn project(place: &PlaceArgs) -> Vec<Finding> {
     let around = match ProjectPlace::around(place.root.as_deref()) {
         Ok(around) => around,
         Err(error) => {
-            let mend = "name another one with --root, or change into one";
+            let remedy = "name another one with --root, or change into one";
             return vec![Finding::broken(
                 "project",
                 format_args!("the working directory cannot be used: {error}"),
-                mend,
+                remedy,
             )];
         }
     };
@@ -87,8 +88,8 @@ fn project(place: &PlaceArgs) -> Vec<Finding> {
         Some(Err(why)) => vec![why],
         None => Vec::new(),
     };
-    let mend = "`safepoint config` shows what holds";
-    found.extend(notes.into_iter().chain(text.notes).map(|note| Finding::note("project", note, mend)));
+    let remedy = "`safepoint config` shows what holds";
+    found.extend(notes.into_iter().chain(text.notes).map(|note| Finding::note("project", note, remedy)));
     found
 }
 
@@ -112,10 +113,10 @@ fn model(config: &Config) -> Vec<Finding> {
     let provider = named.split(':').next().unwrap_or_default();
     let Some(provider) = PROVIDERS.iter().find(|known| known.name() == provider) else {
         let known: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name()).collect();
-        let mend = format!("write PROVIDER:NAME; the providers are {}", known.join(", "));
+        let remedy = format!("write PROVIDER:NAME; the providers are {}", known.join(", "));
         return vec![
             keys,
-            Finding::broken("model", format_args!("{} names no provider", one_line(named, SAID)), mend),
+            Finding::broken("model", format_args!("{} names no provider", one_line(named, SAID)), remedy),
         ];
     };
     let variables = provider.key_variables();
@@ -165,19 +166,19 @@ fn socket() -> Finding {
 
 async fn sandbox(place: &PlaceArgs) -> Vec<Finding> {
     let layers = Processes::new(format!("doctor_{}", uuid::Uuid::now_v7().simple())).layers().await;
-    let mend = "commands ask before they run; docs/guides/sandbox.md says what each part needs";
+    let remedy = "commands ask before they run; docs/guides/sandbox.md says what each part needs";
     if layers.is_complete() {
         let root = place.root.clone().map_or_else(env::current_dir, Ok);
         let lacks = root.ok().and_then(|root| sandbox::lacks(&root, &layers));
         return vec![match lacks {
             None => Finding::ok("sandbox", "files, processes, sockets and a separate network"),
-            Some(why) => Finding::note("sandbox", why, mend),
+            Some(why) => Finding::note("sandbox", why, remedy),
         }];
     }
     layers
         .missing()
         .iter()
-        .map(|why| Finding::note("sandbox", format_args!("not enforced: {why}"), mend))
+        .map(|why| Finding::note("sandbox", format_args!("not enforced: {why}"), remedy))
         .collect()
 }
 
@@ -196,7 +197,7 @@ fn terminal() -> Finding {
         (false, true) => "all colours",
         (false, false) => "basic colours",
     };
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+    if !std::io::stdin().is_terminal() || !Stream::Out.is_terminal() {
         return Finding::note("terminal", "none here", "a chat without one reads a turn a line");
     }
     if term.is_empty() || term == "dumb" {
@@ -207,8 +208,8 @@ fn terminal() -> Finding {
         );
     }
     if !is_utf8 {
-        let mend = "set LANG to one that ends with UTF-8, such as C.UTF-8, if letters are wrong";
-        return Finding::note("terminal", format_args!("{term}, {colours}, no UTF-8 locale"), mend);
+        let remedy = "set LANG to one that ends with UTF-8, such as C.UTF-8, if letters are wrong";
+        return Finding::note("terminal", format_args!("{term}, {colours}, no UTF-8 locale"), remedy);
     }
     Finding::ok("terminal", format_args!("{term}, {colours}, UTF-8"))
 }
@@ -219,11 +220,11 @@ fn programs() -> Vec<Finding> {
         let set = variables.iter().find_map(|name| env::var(name).ok().filter(|it| !it.trim().is_empty()));
         set.unwrap_or_else(|| usual.to_owned())
     };
-    let of = |what: &'static str, command: String, mend: &str| {
+    let of = |what: &'static str, command: String, remedy: &str| {
         let program = command.split_whitespace().next().unwrap_or_default().to_owned();
         match on_path(&program) {
             Some(path) => Finding::ok(what, path.display()),
-            None => Finding::note(what, format_args!("{} is not found", one_line(&program, SAID)), mend),
+            None => Finding::note(what, format_args!("{} is not found", one_line(&program, SAID)), remedy),
         }
     };
     vec![
@@ -251,11 +252,11 @@ async fn servers(config: &Config) -> Vec<Finding> {
     let each = names.into_iter().map(|name| {
         let server = config.mcp.one(&name).map(|server| server.under(&processes));
         async move {
-            let mend =
+            let remedy =
                 format!("`safepoint mcp ls {name}` tries it alone; `safepoint mcp rm {name}` takes it out");
             let server = match server {
                 Ok(server) => server,
-                Err(error) => return Finding::broken("mcp", error, mend),
+                Err(error) => return Finding::broken("mcp", error, remedy),
             };
             let looked = timeout(PATIENCE, async {
                 let client = server.connect().await?;
@@ -265,9 +266,9 @@ async fn servers(config: &Config) -> Vec<Finding> {
             });
             match looked.await {
                 Ok(Ok(tools)) => Finding::ok("mcp", format_args!("{name}, {tools} tools")),
-                Ok(Err(error)) => Finding::broken("mcp", one_line(&error.to_string(), SAID), mend),
+                Ok(Err(error)) => Finding::broken("mcp", one_line(&error.to_string(), SAID), remedy),
                 Err(_elapsed) => {
-                    Finding::broken("mcp", format_args!("{name} did not answer within {PATIENCE:?}"), mend)
+                    Finding::broken("mcp", format_args!("{name} did not answer within {PATIENCE:?}"), remedy)
                 }
             }
         }

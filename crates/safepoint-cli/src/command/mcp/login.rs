@@ -30,7 +30,7 @@ use discovery::Authority;
 /// Logs in, unless a signal comes first.
 pub(super) async fn login(args: &LoginArgs, signals: &mut Signals) -> anyhow::Result<ExitCode> {
     let done = unless(signals, log_in(args)).await;
-    done.unwrap_or_else(|got| Ok(stopped(got, "nobody is logged in by this")))
+    done.unwrap_or_else(|got| Ok(stopped(got, "there is no new login")))
 }
 
 /// Forgets a login.

@@ -1,5 +1,5 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
-//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `RuleWord`.
+//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`.
 
 use std::path::Path;
 
@@ -52,6 +52,7 @@ fn every_word_is_read() {
         ("unknown", ["tell", "ask", "ask"]),
         ("commands.env", ["core", "filtered", "all"]),
         ("approve", ["edits", "edits", "edits"]),
+        ("mode", ["ask", "edits", "plan"]),
         ("commands.sandbox", ["on", "off", "off"]),
     ] {
         for word in words {

@@ -29,7 +29,7 @@ pub(crate) struct InstructionFile {
 }
 
 impl InstructionFile {
-    /// So many bytes of it are part of each request.
+    /// The bytes of it that are part of each request.
     pub(crate) fn bytes(&self) -> usize {
         self.text.len()
     }

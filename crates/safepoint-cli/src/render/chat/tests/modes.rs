@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-const PLAN: &str = "# Plan\n\n1. read the parser\n2. mend it";
+const PLAN: &str = "# Plan\n\n1. read the parser\n2. correct it";
 
 impl World {
     fn shift_tab(&mut self) -> Vec<Action> {
