@@ -132,7 +132,7 @@ fn own_commands_and_agents_work_in_a_chat() {
 
 /// S12.62
 #[test]
-fn doctor_says_what_is_broken_and_how_to_mend_it() {
+fn doctor_says_what_is_broken_and_what_to_do() {
     let world = World::new(&json!([]));
     let (code, said) = world.ask(&["doctor"]);
     assert!(code == Some(0) && said.contains("nothing is broken"), "{said}");

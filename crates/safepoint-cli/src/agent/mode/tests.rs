@@ -124,22 +124,25 @@ async fn a_yes_from_before_runs_nothing_in_plan_mode() {
     assert_eq!((outcome.answer(), world.changes()), (Some("no"), 0));
 }
 
-/// S8.23: an agent that does a part of the work is in the mode of the conversation.
+/// S8.23: an agent that does a part of the work is in the mode of the conversation, also where that changes in the turn.
 #[tokio::test]
 async fn a_sub_agent_changes_nothing_in_plan_mode() {
-    for (mode, changes) in [(WorkMode::Plan, 0), (WorkMode::Auto, 1)] {
+    for (mode, flips, changes) in
+        [(WorkMode::Auto, false, 1), (WorkMode::Plan, false, 0), (WorkMode::Auto, true, 0)]
+    {
         let mut world = World::new(mode, Approve::Auto);
         let (name, description) = ("helper".to_owned(), "Helps".to_owned());
         let helper = AgentFile { name, description, tools: None, model: None, instructions: "Help.".into() };
         world.settings.project.agents.push(helper);
-        let model = model([
+        let flip = flips.then(|| Reply::call("flip", json!({})));
+        let model = model(flip.into_iter().chain([
             Reply::call("helper", json!({"task": "change it"})),
             Reply::call("change", json!({})),
             Reply::text("the helper is done"),
             Reply::text("done"),
-        ]);
+        ]));
         let outcome = world.agent(&model, Asking::NotAsked).await.run("go").await;
-        assert_eq!((outcome.answer(), world.changes()), (Some("done"), changes), "{mode:?}");
+        assert_eq!((outcome.answer(), world.changes()), (Some("done"), changes), "{mode:?} {flips}");
     }
 }
 
