@@ -250,8 +250,8 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
 /// What the user should know before they begin.
 fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
     let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)
-  for a real one: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or start a local server, and start again
-  /model PROVIDER:NAME names another one from here; `safepoint doctor` says what is found and what is missing";
+  for a real one, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY
+  or type /model PROVIDER:NAME; `safepoint doctor` says what is missing";
     let is_practice = crew.model() == model::PRACTICE;
     let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });
     let notice = notice.map(|notice| format!("safepoint: {notice}"));
