@@ -11,7 +11,7 @@ use crate::{
         commands::Commands,
         config::Config,
         mcp::Servers,
-        project::{ProjectPlace, ProjectText},
+        project_files::{ProjectPlace, ProjectText},
         remembered::Setup,
         rules::Rules,
         sandbox::Sandbox,
@@ -23,7 +23,7 @@ pub(crate) mod commands;
 pub(crate) mod config;
 pub(crate) mod login;
 pub(crate) mod mcp;
-pub(crate) mod project;
+pub(crate) mod project_files;
 pub(crate) mod remembered;
 pub(crate) mod rules;
 pub(crate) mod sandbox;

@@ -27,7 +27,7 @@ use crate::{
     },
     args::{agent::Approve, mode::WorkMode},
     render::{prompt::Prompt, screen::Screen},
-    settings::{AgentSettings, project::ProjectText},
+    settings::{AgentSettings, project_files::ProjectText},
     signals::LAST_CAP,
     sync::lock,
 };

@@ -9,7 +9,7 @@ use safepoint_testkit::server::ModelServer;
 
 use crate::{
     agent::{approvals, current::Making, limits::limits, mode, model},
-    settings::{AgentSettings, project::AgentFile},
+    settings::{AgentSettings, project_files::AgentFile},
 };
 
 /// The helpers of a conversation.

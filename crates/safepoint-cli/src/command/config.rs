@@ -10,7 +10,7 @@ use crate::{
     output,
     settings::{
         config::{Config, place},
-        project::{
+        project_files::{
             ProjectPlace, ProjectText,
             config::ProjectConfig,
             trust::{self, Consent},

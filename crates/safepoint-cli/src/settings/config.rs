@@ -19,7 +19,7 @@ use crate::{
         AgentSettings,
         commands::Commands,
         mcp::Servers,
-        project::{ProjectPlace, ProjectText, config::ProjectConfig},
+        project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         rules::{Rules, Written},
         sandbox::Sandbox,
     },

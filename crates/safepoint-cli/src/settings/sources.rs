@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::{
     config,
-    project::{config::ProjectConfig, keys::KEYS},
+    project_files::{config::ProjectConfig, keys::KEYS},
 };
 use crate::exit::Usage;
 

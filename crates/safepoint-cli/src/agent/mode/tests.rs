@@ -24,7 +24,7 @@ use crate::{
         helpers::Helpers,
     },
     args::{agent::Approve, chat::ChatArgs},
-    settings::{AgentSettings, config::Config, project::AgentFile},
+    settings::{AgentSettings, config::Config, project_files::AgentFile},
 };
 
 /// Tools that count how often something was changed, and one that chooses plan mode.

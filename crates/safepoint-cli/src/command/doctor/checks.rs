@@ -19,7 +19,7 @@ use crate::{
     output::Stream,
     settings::{
         config::{self, Config},
-        project::{ProjectPlace, ProjectText, config::ProjectConfig},
+        project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         sandbox, secrets,
         store::{existing_file, usual_store},
     },

@@ -15,7 +15,7 @@ use crate::{
     output,
     settings::{
         config::{Config, user_file},
-        project::{FOLDER, ProjectPlace},
+        project_files::{FOLDER, ProjectPlace},
     },
 };
 
