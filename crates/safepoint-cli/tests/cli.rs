@@ -24,10 +24,13 @@ mod cli {
     mod hostile;
     mod kept;
     mod kept_inbox;
+    mod login;
+    mod modes;
     mod names;
     mod newcomer;
     mod outgoing;
     mod practice;
+    mod project;
     mod provider;
     mod redacted;
     mod rewind;

@@ -31,6 +31,7 @@ mod tests;
 use crate::{
     agent::{
         current::{Asking, CurrentAgent, CurrentPlanner},
+        mode::PlanEnd,
         model,
     },
     args::chat::ChatArgs,
@@ -38,6 +39,7 @@ use crate::{
     output::Stream,
     render::{
         chat::{
+            modes::Modes,
             state::{About, State, Tone},
             surface::{Paint, Surface},
             terminal::{self, Terminal},
@@ -118,7 +120,8 @@ async fn once(
     let screen = if is_seen { None } else { Some(Screen::start(false)) };
     let kept = place.is_kept.then_some(place);
     let asking = asking(screen.as_ref(), kept);
-    let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, asking).await?;
+    let plan_end = if is_seen { PlanEnd::Question } else { PlanEnd::Answer };
+    let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, (asking, plan_end)).await?;
     let (snapshots, unsnapped) = snapshots_of(settings, &crew, (place, path)).await;
     let planner =
         SnapshotPlanner { planner: CurrentPlanner(Arc::clone(&crew)), snapshots: snapshots.clone() };
@@ -135,13 +138,16 @@ async fn once(
     let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
     let notices = notices(notice, &crew, socket.as_ref().err());
     let after = if let Some(screen) = screen {
-        notices.iter().chain(&stops).chain(&crew.denied()).for_each(|notice| screen.note(notice));
+        let of_project: Vec<String> =
+            settings.project.lines().map(|line| format!("safepoint: {line}")).collect();
+        let words = notices.iter().chain(&of_project).chain(&stops);
+        words.chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let kept = kept.map(|kept| &kept.id);
         plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
     } else {
         let desk = Desk::new(settings, place.is_kept)?;
-        let said =
-            Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found, desk };
+        let more = settings.project.lines().chain(unsnapped).collect();
+        let said = Beginning { notices: [notices, more], left, stops, found, desk };
         let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
         driver.drive().await
     };
@@ -175,6 +181,9 @@ fn begin(
     let surface = Surface::new(paint(), terminal::size());
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
+    let (mode, base) = crew.modes();
+    state.custom = crew.project().commands.clone();
+    state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
     }
@@ -249,7 +258,9 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
 
 /// What the user should know before they begin.
 fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
-    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)";
+    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)
+  for a real one, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY
+  or type /model PROVIDER:NAME; `safepoint doctor` says what is missing";
     let is_practice = crew.model() == model::PRACTICE;
     let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });
     let notice = notice.map(|notice| format!("safepoint: {notice}"));

@@ -2,6 +2,7 @@
 
 pub(crate) mod commands;
 pub(crate) mod completion;
+pub(crate) mod custom;
 pub(crate) mod edits;
 pub(crate) mod events;
 pub(crate) mod fact;
@@ -9,6 +10,7 @@ pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod markdown;
 pub(crate) mod mention;
+pub(crate) mod modes;
 pub(crate) mod own;
 pub(crate) mod pane;
 pub(crate) mod queue;

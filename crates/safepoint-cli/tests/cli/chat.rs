@@ -253,7 +253,7 @@ fn a_width_that_changes_leaves_one_pane() {
         chat.terminal.resize(columns);
     }
     // The hint is longer than the new width, so it is cut only once the pane is drawn for it.
-    chat.terminal.until("Enter steers · Alt-Enter queues · Esc s…");
+    chat.terminal.until("auto · Enter steers · Alt-Enter queues …");
     let screen = chat.terminal.screen();
     assert_eq!(
         (screen.matches("Enter steers").count(), screen.matches("● shell").count()),

@@ -311,6 +311,10 @@ impl Driver {
                 Action::Preview(asked) => self.preview(*asked),
                 Action::Page(text) => self.page(text),
                 Action::Typing(action) => self.typing(action),
+                Action::Mode(mode) => {
+                    self.crew.set_mode(mode);
+                    self.state.about.tools = self.crew.tools();
+                }
                 act => self.perform_later(act),
             }
         }

@@ -115,6 +115,7 @@ impl Driver {
                 | Action::Preview(_)
                 | Action::Page(_)
                 | Action::Typing(_)
+                | Action::Mode(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));

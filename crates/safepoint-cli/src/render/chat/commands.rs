@@ -8,7 +8,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 14] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
     ("resume", "resume the turn that was stopped or failed; `/resume N` or an id: another session"),
@@ -20,6 +20,11 @@ const COMMANDS: [(&str, &str); 14] = [
     ("receipt", "show the full receipt of the last turn"),
     ("trace", "show what the last turn recorded, step by step"),
     ("tools", "list the tools, and which ones need approval"),
+    (
+        "mode",
+        "show the mode; `/mode ask`, `edits` or `plan` changes it from the next call on, as Shift-Tab does",
+    ),
+    ("plan", "show the last plan again, and ask whether to carry it out"),
     ("model", "show the model; `/model PROVIDER:NAME` changes it from the next turn on"),
     ("session", "show the session id, for `safepoint steer`, `push` and `stop` from another terminal"),
     ("quit", "exit"),
@@ -30,6 +35,7 @@ Enter       send; during a turn: steer it (the model reads the message with its 
 Alt-Enter   during a turn: queue the message for the next turn
 Tab         complete a command, a file behind @, or a pasted path of an image; it never sends
 Ctrl-J      a new line
+Shift-Tab   the next mode: ask, edits (inside the root and the sandbox unasked), plan (only tools that read)
 Up          edit the last queued message, else an earlier one; in a message of several lines: the line above
 Ctrl-R      search in what you entered before, also in other chats
 Ctrl-G      edit the message in $VISUAL or $EDITOR
@@ -41,6 +47,11 @@ Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit
 In a question about an edit: h decides hunk by hunk, v shows the whole diff in the pager
 In a question about a call: e changes its arguments, and asks again with them";
+
+/// Whether the program has a command of this name.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    COMMANDS.iter().any(|(own, _)| *own == name) || matches!(name, "?" | "exit" | "q")
+}
 
 /// Each command, with what it does.
 pub(crate) fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -69,19 +80,19 @@ impl State {
             },
             ("trace", _) => self.tell_trace(),
             ("tools", _) => self.tell_tools(),
+            ("mode", named) => self.mode_command(named),
+            ("plan", _) => self.plan_command(),
             ("model", "") => self.tell(Tone::Plain, &format!("the model is {}", self.model)),
             ("model", named) => self.actions.push(Action::Model(named.to_owned())),
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
             ("quit" | "exit" | "q", _) => self.quit(Leave::Tidily),
-            (unknown, _) => {
-                self.tell(Tone::Bad, &format!("command /{unknown} not found; /help lists the commands"))
-            }
+            (custom, rest) => self.custom_command(custom, rest),
         }
     }
 
     fn help(&mut self) {
-        let commands: Vec<String> =
-            COMMANDS.iter().map(|(name, what)| format!("/{name:<10} {what}")).collect();
+        let all = COMMANDS.into_iter().chain(self.custom.list());
+        let commands: Vec<String> = all.map(|(name, what)| format!("/{name:<10} {what}")).collect();
         self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
     }
 

@@ -137,7 +137,7 @@ impl State {
             return None;
         }
         let (rows, note) = match word.kind {
-            MenuKind::Command => (command_rows(&word.query), None),
+            MenuKind::Command => (self.command_rows(&word.query), None),
             MenuKind::File => (completion.file_rows(), completion.note(&word.query)),
             MenuKind::Attach => (completion.offer.iter().map(Offer::row).collect(), None),
         };
@@ -190,7 +190,7 @@ impl State {
         }
     }
 
-    pub(super) fn ask_again(&mut self) {
+    pub(super) fn find_again(&mut self) {
         let asked = self.typing.completion.asked.clone();
         self.actions.extend(asked.map(|query| Action::Typing(TypingAction::Find(query))));
     }
@@ -288,13 +288,17 @@ impl Offer {
     }
 }
 
-fn command_rows(typed: &str) -> Vec<MenuRow> {
-    let begun = typed.strip_prefix('/').unwrap_or(typed);
-    commands::known()
-        .filter(|(name, _)| name.starts_with(begun))
-        .map(|(name, about)| {
-            let text = format!("/{name}");
-            MenuRow { label: text.clone(), about: about.to_owned(), text }
-        })
-        .collect()
+impl State {
+    /// The commands of the program, then those of the user and the project.
+    fn command_rows(&self, typed: &str) -> Vec<MenuRow> {
+        let begun = typed.strip_prefix('/').unwrap_or(typed);
+        commands::known()
+            .chain(self.custom.list())
+            .filter(|(name, _)| name.starts_with(begun))
+            .map(|(name, about)| {
+                let text = format!("/{name}");
+                MenuRow { label: text.clone(), about: in_a_row(about), text }
+            })
+            .collect()
+    }
 }

@@ -215,10 +215,9 @@ impl State {
     /// A key while a person edits the arguments.
     pub(super) fn changing_key(&mut self, key: KeyEvent) {
         if key.code != KeyCode::Enter {
-            self.input.key(key);
-            return;
+            return self.edit_text(key);
         }
-        let args = match serde_json::from_str::<Value>(self.input.text()) {
+        let args = match serde_json::from_str::<Value>(&self.input.draft().whole()) {
             Ok(args) if args.is_object() => args,
             Ok(_) => {
                 return self.tell(Tone::Bad, "the arguments must be a JSON object: {\"name\": value, …}");

@@ -102,6 +102,7 @@ impl State {
             self.is_unsaid = true;
         }
         self.work = Some(Activity::default());
+        self.withdraw_plan();
         (self.ctrl_c, self.warned) = (None, None);
     }
 
@@ -144,6 +145,7 @@ impl State {
     }
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
+        self.modes.see(fact);
         match fact {
             Fact::ModelEnded { whole, message, .. } => {
                 self.end_text();
@@ -269,6 +271,7 @@ impl State {
             self.hand_back();
         }
         self.end_hand_back();
+        self.end_plan(&fate, now);
         // Some may belong to background runs.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
         let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();

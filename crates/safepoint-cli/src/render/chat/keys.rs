@@ -34,6 +34,7 @@ impl State {
 
     fn press(&mut self, key: KeyEvent, now: Instant) {
         let (may_answer, may_choose) = (self.may_answer(now), self.may_choose(now));
+        let may_decide = self.may_decide_plan(now);
         self.pressed = Some(now);
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -51,8 +52,11 @@ impl State {
             _ if self.is_searching() && self.leaving.is_none() => self.search_key(key),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
+            KeyCode::BackTab => self.next_mode(),
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
             _ if self.mode == Mode::Changing => self.changing_key(key),
+            _ if self.mode == Mode::EditingPlan => self.edit_plan(key),
+            KeyCode::Char(letter) if may_decide && !control => self.decide_plan(letter),
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
             KeyCode::Char(letter) if may_answer && !control && self.decides_hunk(letter) => {
                 self.hunk_key(letter, now);
@@ -159,12 +163,16 @@ impl State {
         self.mode = mode;
     }
 
+    /// A key that changes what is written in answer to a question.
+    pub(super) fn edit_text(&mut self, key: KeyEvent) {
+        if !self.typing_key_of_answer(key) {
+            self.input.key(key);
+        }
+    }
+
     fn written(&mut self, key: KeyEvent) {
         if key.code != KeyCode::Enter {
-            if !self.typing_key_of_answer(key) {
-                self.input.key(key);
-            }
-            return;
+            return self.edit_text(key);
         }
         let text = self.input.draft().whole().trim().to_owned();
         let is_result = self.mode == Mode::Telling;
@@ -186,7 +194,8 @@ impl State {
                 let draft = std::mem::take(&mut self.draft);
                 self.input.restore(&draft);
             }
-            Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks => {}
+            Mode::EditingPlan => self.end_plan_edit(),
+            Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks | Mode::Planning => {}
         }
     }
 

@@ -70,7 +70,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let top = lines.len();
     lines.extend(typed);
     lines.extend(state.menu().iter().flat_map(Menu::lines));
-    lines.push(Line::styled(state.typing_hint().unwrap_or_else(|| hint(state, now)), DIM));
+    lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
@@ -173,7 +173,8 @@ fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
         Mode::Denying => "✗ ",
         Mode::Telling => "= ",
         Mode::Changing => "= ",
-        Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks => "› ",
+        Mode::EditingPlan => "✎ ",
+        Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks | Mode::Planning => "› ",
     };
     let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
         Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
@@ -199,6 +200,10 @@ fn hint(state: &State, now: Instant) -> String {
         }
         (None, Mode::Hunks, _) => "a hunk for you, when you pause typing · Esc back".to_owned(),
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
+        (None, Mode::Planning, _) => state.plan_hint(now),
+        (None, Mode::EditingPlan, _) => {
+            "the plan · Enter carries it out as it stands here · Ctrl-J a new line · Esc back".to_owned()
+        }
         (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
         (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {
             let more = state.questions.len() - 1;

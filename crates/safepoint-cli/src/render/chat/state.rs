@@ -19,14 +19,17 @@ use safepoint::{
 };
 
 use super::{
+    custom::CustomCommands,
     edits::Edits,
     input::{Draft, Input},
     markdown::{self, Block, DIM},
+    modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
     typing::{Typing, TypingAction},
 };
 use crate::{
+    args::mode::WorkMode,
     output,
     render::activity::{Activity, PendingStop},
     signals::StopLevel,
@@ -61,6 +64,8 @@ pub(crate) enum Action {
     LookAt(Vec<ApprovalId>),
     /// Use another model from the next turn on.
     Model(String),
+    /// Let this mode hold from the next call on.
+    Mode(WorkMode),
     /// Go back to an earlier turn.
     Rewind(RewindAsk),
     /// What the input asks for beside messages.
@@ -79,7 +84,8 @@ pub(crate) enum Leave {
 }
 
 /// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, say how
-/// far a yes reaches, what goes back, other arguments of a call, or which hunks are made. Exhaustive: the seven.
+/// far a yes reaches, what goes back, what becomes of a plan, other arguments of a call, or which hunks are made. Exhaustive:
+/// the driver of keys knows each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
@@ -93,6 +99,10 @@ pub(crate) enum Mode {
     Changing,
     /// Which hunks of an edit are made.
     Hunks,
+    /// Whether to carry out a plan.
+    Planning,
+    /// The plan itself is in the input.
+    EditingPlan,
 }
 
 /// What does not change while the program runs.
@@ -113,6 +123,9 @@ pub(crate) struct State {
     pub(crate) draft: Draft,
     pub(crate) typing: Typing,
     pub(crate) mode: Mode,
+    /// How much the agent does without a question.
+    pub(crate) modes: Modes,
+    pub(crate) custom: CustomCommands,
     pub(crate) items: Items,
     pub(crate) handed: Handed,
     /// Which turn was stopped for which item, and which turn was the last.

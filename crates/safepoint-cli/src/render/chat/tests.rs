@@ -31,6 +31,7 @@ use crate::signals::StopLevel;
 
 mod edits;
 mod handed;
+mod modes;
 mod provider;
 mod rewind;
 mod streams;

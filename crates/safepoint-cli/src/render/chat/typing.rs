@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// The same while the reason of a denial, or a result, is written.
+    /// The same while an answer is written: the reason of a denial, a result, other arguments, or a plan.
     pub(super) fn typing_key_of_answer(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -183,7 +183,7 @@ impl State {
         match news {
             TypingNews::Earlier(texts) => self.input.remember_before(texts),
             TypingNews::Found(found) => self.take_found(found),
-            TypingNews::MoreFiles => self.ask_again(),
+            TypingNews::MoreFiles => self.find_again(),
             TypingNews::Attachable(offer) => self.typing.completion.offer = Some(offer),
             TypingNews::Unsent { text, why } => {
                 self.tell(Tone::Bad, &why);

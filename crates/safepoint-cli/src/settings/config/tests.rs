@@ -1,5 +1,5 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
-//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `RuleWord`.
+//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`.
 
 use std::path::Path;
 
@@ -22,6 +22,7 @@ fn every_key_is_read() {
         tools,
         parallel,
         approve,
+        mode,
         unknown,
         approval_expiry,
         max_rounds,
@@ -30,6 +31,7 @@ fn every_key_is_read() {
         rules: _,
         secret_files,
         snapshots,
+        project,
         expiry,
         read: _,
     } = config;
@@ -37,7 +39,7 @@ fn every_key_is_read() {
     assert!(texts.iter().all(Option::is_some) && !secret_files.is_empty());
     assert!(max_tokens.is_some() && temperature.is_some() && window.is_some() && on_full.is_some());
     assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
-    assert!(expiry.is_some() && snapshots.is_some());
+    assert!(expiry.is_some() && snapshots.is_some() && mode.is_some() && project.is_some());
     assert_eq!(mcp.all().unwrap().len(), 3);
 }
 
@@ -50,6 +52,7 @@ fn every_word_is_read() {
         ("unknown", ["tell", "ask", "ask"]),
         ("commands.env", ["core", "filtered", "all"]),
         ("approve", ["edits", "edits", "edits"]),
+        ("mode", ["ask", "edits", "plan"]),
         ("commands.sandbox", ["on", "off", "off"]),
     ] {
         for word in words {
