@@ -7,6 +7,7 @@ use safepoint::ids::SessionId;
 use crate::{
     args::{agent::AgentArgs, names},
     output,
+    render::chat::markdown::look::Theme,
     settings::{
         commands::Commands,
         config::Config,
@@ -49,6 +50,8 @@ pub(crate) struct AgentSettings {
     pub(crate) sandbox: Sandbox,
     /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
     pub(crate) snapshots: Option<bool>,
+    /// The background of the terminal, if the config file says it.
+    pub(crate) theme: Option<Theme>,
 }
 
 impl AgentSettings {

@@ -23,6 +23,7 @@ mod cli {
     mod hostile;
     mod kept;
     mod kept_inbox;
+    mod markdown;
     mod names;
     mod newcomer;
     mod outgoing;

@@ -32,8 +32,9 @@ use crate::{
     output::Stream,
     render::{
         chat::{
+            markdown::look::Look,
             state::{About, State, Tone},
-            surface::{Paint, Surface},
+            surface::{Narrower, Paint, Surface},
             terminal::{self, Terminal},
         },
         keyboard::Keyboard,
@@ -133,7 +134,8 @@ async fn once(
         plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
     } else {
         let said = Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found };
-        let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        driver.state.markdown.look = look(settings);
         driver.drive().await
     };
     crew.leave().await;
@@ -162,7 +164,7 @@ fn begin(
     (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
     let Beginning { notices: [notices, more], left, stops, found } = said;
-    let surface = Surface::new(paint(), terminal::size());
+    let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable));
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
     if notices.is_empty() {
@@ -257,6 +259,16 @@ async fn finish(
         socket.finish().await;
     }
     after
+}
+
+/// How Markdown looks in this terminal.
+fn look(settings: &AgentSettings) -> Look {
+    let root = settings.args.root.clone().map_or_else(std::env::current_dir, std::path::absolute).ok();
+    Look::of(variable, settings.theme, root)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 fn paint() -> Paint {

@@ -14,6 +14,7 @@ use crate::{
         duration::parse_or_never,
     },
     exit::Usage,
+    render::chat::markdown::look::Theme,
     settings::{
         AgentSettings,
         commands::Commands,
@@ -46,6 +47,7 @@ pub(crate) struct Config {
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
     snapshots: Option<bool>,
+    theme: Option<Theme>,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]
@@ -91,6 +93,7 @@ impl Config {
             sandbox: Sandbox::default(),
             rules: self.read,
             snapshots: self.snapshots,
+            theme: self.theme,
         }
     }
 }

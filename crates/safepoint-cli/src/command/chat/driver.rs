@@ -316,9 +316,9 @@ impl Driver {
         if !self.surface.is_steady(Instant::now()) {
             return;
         }
-        let above = self.state.take_above();
+        let (links, above) = (self.state.take_links(), self.state.take_above());
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
-        if let Some(frame) = self.surface.frame(&above, pane) {
+        if let Some(frame) = self.surface.frame_with(&above, &links, pane) {
             self.terminal.write(frame);
         }
     }
@@ -339,8 +339,8 @@ impl Driver {
         } else if self.state.leaving.is_none() {
             self.code = exit::code::STOPPED;
         }
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
+        let (links, above) = (self.state.take_links(), self.state.take_above());
+        let last = self.surface.frame_with(&above, &links, Pane::default());
         self.terminal.leave(last);
         Ok(match self.next {
             Some(next) => After::Next(Box::new(next)),

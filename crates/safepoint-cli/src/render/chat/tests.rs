@@ -31,6 +31,7 @@ use crate::signals::StopLevel;
 
 mod handed;
 mod provider;
+mod resizes;
 mod rewind;
 mod streams;
 
