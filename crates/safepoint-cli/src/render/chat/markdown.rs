@@ -196,7 +196,10 @@ impl Markdown {
             let title = held.clone();
             self.block = Block::None;
             self.text(&title, heading_style(level), width, rows);
-            return if self.look.keeps_marks() { self.text(text, Style::new(), width, rows) } else { () };
+            if self.look.keeps_marks() {
+                self.text(text, Style::new(), width, rows);
+            }
+            return;
         }
         if is_rule(text) {
             const WIDEST: usize = 40;

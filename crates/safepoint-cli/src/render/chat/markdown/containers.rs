@@ -88,7 +88,12 @@ impl Containers {
     fn shown<'a>(&self, marker: &str, rest: &'a str) -> (String, &'a str) {
         const BULLETS: [&str; 3] = ["•", "◦", "▪"];
         const TASKS: [(&str, &str); 3] = [("[ ] ", "☐"), ("[x] ", "☑"), ("[X] ", "☑")];
-        let level = self.open.iter().filter(|open| matches!(open, Container::Item { .. })).count();
+        let is_number = |shown: &String| shown.starts_with(|first: char| first.is_ascii_digit());
+        let level = self
+            .open
+            .iter()
+            .filter(|open| matches!(open, Container::Item { shown, .. } if !is_number(shown)))
+            .count();
         let is_bullet = !marker.starts_with(|first: char| first.is_ascii_digit());
         let bullet = if is_bullet { BULLETS[level % BULLETS.len()] } else { marker };
         let task = TASKS.iter().find_map(|(mark, shown)| Some((*shown, rest.strip_prefix(mark)?)));

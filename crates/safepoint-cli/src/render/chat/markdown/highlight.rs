@@ -6,9 +6,17 @@
 use ratatui_core::text::Span;
 
 use super::{
-    languages::{self, Language},
+    languages::{self, Language, Trait},
     look::{Look, Token},
 };
+
+/// Where in a line a word is. Exhaustive: at its start, behind blanks alone, or anywhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Start,
+    First,
+    Inside,
+}
 
 /// Reads the lines of one block of code, in order.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +35,7 @@ impl Lexer {
     /// The next line.
     pub(super) fn line(&mut self, line: &str, look: &Look) -> Vec<Span<'static>> {
         let mut spans = Spans { spans: Vec::new(), look };
-        if self.language.is_diff {
+        if self.language.has(Trait::Diff) {
             let token = match line.as_bytes().first() {
                 Some(b'+') => Some(Token::Added),
                 Some(b'-') => Some(Token::Removed),
@@ -44,11 +52,12 @@ impl Lexer {
             self.open = self.open.filter(|_| after.is_none());
             rest = after.unwrap_or_default();
         }
-        let mut is_first = true;
+        let mut place = if rest.len() == line.len() { Place::Start } else { Place::Inside };
         while !rest.is_empty() {
-            let (length, token) = self.next(rest, is_first, line.len() == rest.len());
+            let (length, token) = self.next(rest, place);
             let (text, after) = rest.split_at(length);
-            is_first = is_first && text.trim().is_empty();
+            let is_first = place != Place::Inside && text.trim().is_empty();
+            place = if is_first { Place::First } else { Place::Inside };
             spans.push(text, token);
             rest = after;
         }
@@ -56,9 +65,8 @@ impl Lexer {
     }
 
     /// How long the next word is, and what.
-    fn next(&mut self, rest: &str, is_first: bool, is_start: bool) -> (usize, Option<Token>) {
+    fn next(&mut self, rest: &str, place: Place) -> (usize, Option<Token>) {
         let language = self.language;
-        // A `#` within a word of a shell begins no comment: one does at the beginning, or behind a blank, which comes before it in one step.
         if language.comments.iter().any(|mark| rest.starts_with(mark)) {
             return (rest.len(), Some(Token::Comment));
         }
@@ -81,22 +89,22 @@ impl Lexer {
                 width(|letter| letter.is_alphanumeric() || letter == '.' || letter == '_'),
                 Some(Token::Number),
             ),
-            '$' if language.has_variables => {
+            '$' if language.has(Trait::Variables) => {
                 let name =
                     rest[1..].find(|letter: char| !(letter.is_alphanumeric() || "_{}".contains(letter)));
                 (name.map_or(rest.len(), |end| end + 1).max(1), Some(Token::Name))
             }
-            '[' if language.has_keys && is_start && rest.trim_end().ends_with(']') => {
+            '[' if language.has(Trait::Keys) && place == Place::Start && rest.trim_end().ends_with(']') => {
                 (rest.len(), Some(Token::Keyword))
             }
             first if first.is_alphabetic() || first == '_' || first == '@' => {
                 let length = rest.char_indices().skip(1).find(|(_, letter)| {
                     !(letter.is_alphanumeric()
                         || *letter == '_'
-                        || language.has_keys && ".-".contains(*letter))
+                        || language.has(Trait::Keys) && ".-".contains(*letter))
                 });
                 let length = length.map_or(rest.len(), |(end, _)| end);
-                (length, self.word(&rest[..length], &rest[length..], is_first))
+                (length, self.word(&rest[..length], &rest[length..], place != Place::Inside))
             }
             ' ' => {
                 let blanks = width(|letter| letter == ' ');
@@ -111,16 +119,18 @@ impl Lexer {
         let language = self.language;
         let is_known = |words: &str| {
             words.split(' ').any(|known| {
-                if language.ignores_case { known.eq_ignore_ascii_case(word) } else { known == word }
+                if language.has(Trait::AnyCase) { known.eq_ignore_ascii_case(word) } else { known == word }
             })
         };
         match () {
-            () if language.has_keys && is_first && after.trim_start().starts_with([':', '=']) => {
+            () if language.has(Trait::Keys) && is_first && after.trim_start().starts_with([':', '=']) => {
                 Some(Token::Name)
             }
             () if is_known(language.keywords) => Some(Token::Keyword),
             () if is_known(languages::CONSTANTS) => Some(Token::Number),
-            () if language.has_types && word.starts_with(char::is_uppercase) || word.starts_with('@') => {
+            () if language.has(Trait::Types) && word.starts_with(char::is_uppercase)
+                || word.starts_with('@') =>
+            {
                 Some(Token::Name)
             }
             () => None,
@@ -135,9 +145,9 @@ impl Lexer {
                 letters.next();
             } else if letter == quote {
                 let end = at + quote.len_utf8();
-                let is_key = self.language.has_keys && rest[end..].trim_start().starts_with(':');
+                let is_key = self.language.has(Trait::Keys) && rest[end..].trim_start().starts_with(':');
                 return (end, Some(if is_key { Token::Name } else { Token::Text }));
-            } else if self.language.has_lifetimes && quote == '\'' && at == 1 && letter != '\\' {
+            } else if self.language.has(Trait::Lifetimes) && quote == '\'' && at == 1 && letter != '\\' {
                 let is_letter = rest[at + letter.len_utf8()..].starts_with('\'');
                 if !is_letter {
                     return (1, None);

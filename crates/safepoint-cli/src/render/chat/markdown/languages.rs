@@ -12,12 +12,25 @@ pub(super) struct Language {
     /// What may go over several lines: its begin, its end, and what it is.
     pub(super) spans: &'static [(&'static str, &'static str, Token)],
     pub(super) quotes: &'static str,
-    pub(super) has_types: bool,
-    pub(super) has_keys: bool,
-    pub(super) has_variables: bool,
-    pub(super) has_lifetimes: bool,
-    pub(super) ignores_case: bool,
-    pub(super) is_diff: bool,
+    /// What else holds in it.
+    pub(super) has: &'static [Trait],
+}
+
+/// What holds in some languages. Exhaustive: each is read in its own way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trait {
+    /// A word that begins with a capital is a type.
+    Types,
+    /// A word, or a text, before `:` or `=` is a key, and a line in brackets a section.
+    Keys,
+    /// `$name` is a variable.
+    Variables,
+    /// `'a` is no text that begins.
+    Lifetimes,
+    /// Keywords are written in capitals too.
+    AnyCase,
+    /// Lines are added or removed.
+    Diff,
 }
 
 /// Words that are a value in most languages.
@@ -29,23 +42,18 @@ const BASE: Language = Language {
     comments: &["//"],
     spans: &[("/*", "*/", Token::Comment)],
     quotes: "\"'",
-    has_types: true,
-    has_keys: false,
-    has_variables: false,
-    has_lifetimes: false,
-    ignores_case: false,
-    is_diff: false,
+    has: &[Trait::Types],
 };
 const HASH: &[&str] = &["# ", "#!", "##"];
 const SCRIPT: Language = Language { comments: HASH, spans: &[], ..BASE };
-const DATA: Language = Language { has_keys: true, has_types: false, ..SCRIPT };
+const DATA: Language = Language { has: &[Trait::Keys], ..SCRIPT };
 
 static LANGUAGES: [Language; 19] = [
     Language {
         names: "rust rs",
         keywords: "as async await break const continue crate dyn else enum extern fn for if impl in let loop match mod move mut pub ref return self Self \
                    static struct super trait type unsafe use where while yield union macro_rules",
-        has_lifetimes: true,
+        has: &[Trait::Types, Trait::Lifetimes],
         ..BASE
     },
     Language {
@@ -106,7 +114,7 @@ static LANGUAGES: [Language; 19] = [
         keywords: "abstract as break case catch class const continue declare default do echo else elseif enum extends final finally fn for foreach function global \
                    if implements interface match namespace new private protected public readonly return static switch throw trait try use var while yield",
         comments: &["//", "# "],
-        has_variables: true,
+        has: &[Trait::Types, Trait::Variables],
         ..BASE
     },
     Language {
@@ -119,8 +127,7 @@ static LANGUAGES: [Language; 19] = [
         names: "shell sh bash zsh console shellsession fish",
         keywords: "break case continue declare do done elif else esac exit export fi for function if in local readonly return set shift source then trap unset until \
                    while sudo cd echo",
-        has_types: false,
-        has_variables: true,
+        has: &[Trait::Variables],
         ..SCRIPT
     },
     Language { names: "json jsonc json5 jsonl", comments: &["//"], ..DATA },
@@ -133,8 +140,7 @@ static LANGUAGES: [Language; 19] = [
                    partition primary references returning right rollback select set table then transaction trigger union unique update using values view when \
                    where with bigint boolean integer text timestamp varchar",
         comments: &["--"],
-        has_types: false,
-        ignores_case: true,
+        has: &[Trait::AnyCase],
         ..BASE
     },
     Language {
@@ -149,8 +155,7 @@ static LANGUAGES: [Language; 19] = [
         names: "css scss sass less",
         keywords: "important media import supports keyframes",
         comments: &[],
-        has_keys: true,
-        has_types: false,
+        has: &[Trait::Keys],
         ..BASE
     },
     Language {
@@ -159,12 +164,17 @@ static LANGUAGES: [Language; 19] = [
                    end if then do for while return in let with inherit import resource variable module provider output data",
         comments: &["# ", "#!", "##", "--"],
         spans: &[],
-        has_variables: true,
-        has_types: false,
+        has: &[Trait::Variables],
         ..BASE
     },
-    Language { names: "diff patch", is_diff: true, ..BASE },
+    Language { names: "diff patch", has: &[Trait::Diff], ..BASE },
 ];
+
+impl Language {
+    pub(super) fn has(&self, what: Trait) -> bool {
+        self.has.contains(&what)
+    }
+}
 
 /// The language of this name, as it stands behind a fence.
 pub(super) fn named(name: &str) -> Option<&'static Language> {

@@ -50,7 +50,7 @@ fn message(numbers: &mut Numbers) -> (String, usize) {
     let (mut text, mut count) = (String::new(), 0);
     for _ in 0..RESIZES {
         let mut line = |before: &str, after: &str, text: &mut String| {
-            write!(text, "{before}line {count:05} 漢é{after}\n").unwrap();
+            writeln!(text, "{before}line {count:05} 漢é{after}").unwrap();
             count += 1;
         };
         match numbers.below(5) {
