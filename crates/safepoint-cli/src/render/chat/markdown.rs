@@ -17,6 +17,7 @@ mod containers;
 mod highlight;
 mod inline;
 mod languages;
+mod lines;
 pub(crate) mod look;
 mod table;
 #[cfg(test)]
@@ -24,11 +25,11 @@ mod tests;
 mod wrap;
 
 use containers::Containers;
-use highlight::Lexer;
+use lines::Code;
 use look::Look;
 use table::Table;
-use wrap::{Lead, Piece};
-pub(crate) use wrap::{Link, Rows, wrap};
+pub(crate) use wrap::{Hyperlink, Rows, wrap};
+use wrap::{Lead, StyledText};
 
 pub(crate) const CODE: Style = Style::new().fg(Color::Cyan);
 /// What stands for a tab, which is as wide as the place where it stands makes it.
@@ -44,7 +45,7 @@ pub(crate) struct Markdown {
     pub(crate) look: Look,
     /// The line that has begun.
     partial: String,
-    /// Whether the line goes on that was cut because it is too long.
+    /// Whether the line continues that was cut because it is too long.
     is_cut: bool,
     containers: Containers,
     block: Block,
@@ -62,13 +63,6 @@ enum Block {
     Text(String),
     Code(Code),
     Table(Box<Table>),
-}
-
-#[derive(Clone, Debug)]
-struct Code {
-    fence: char,
-    length: usize,
-    lexer: Option<Lexer>,
 }
 
 impl Markdown {
@@ -141,8 +135,8 @@ impl Markdown {
         }
         let text = rest.trim_start_matches(' ');
         if !is_inside {
-            // A line of text goes on without the marks of its containers, if it begins nothing.
-            let begins = text.is_empty() || begins(text) || self.containers.would_begin(text);
+            // A line of text may lack the marks of its containers, if it begins nothing.
+            let begins = text.is_empty() || lines::begins(text) || self.containers.would_begin(text);
             if matches!(self.block, Block::Text(_)) && !begins {
                 return self.text_goes_on(text, width, rows);
             }
@@ -177,7 +171,7 @@ impl Markdown {
         if rest.len() - text.len() >= INDENTED && matches!(self.block, Block::None) {
             return self.code(rest, width, rows);
         }
-        if let Some(code) = fence(text) {
+        if let Some(code) = lines::fence(text) {
             self.close(width, rows);
             if self.look.keeps_marks() {
                 self.raw(vec![Span::raw(text.to_owned())], rows, width);
@@ -185,23 +179,23 @@ impl Markdown {
             self.block = Block::Code(code);
             return;
         }
-        if let Some((level, title)) = heading(text) {
+        if let Some((level, title)) = lines::heading(text) {
             self.close(width, rows);
             let title = if self.look.keeps_marks() { text } else { title };
-            return self.text(title, heading_style(level), width, rows);
+            return self.text(title, lines::heading_style(level), width, rows);
         }
         if let Block::Text(held) = &self.block
-            && let Some(level) = underline(text)
+            && let Some(level) = lines::underline(text)
         {
             let title = held.clone();
             self.block = Block::None;
-            self.text(&title, heading_style(level), width, rows);
+            self.text(&title, lines::heading_style(level), width, rows);
             if self.look.keeps_marks() {
                 self.text(text, Style::new(), width, rows);
             }
             return;
         }
-        if is_rule(text) {
+        if lines::is_rule(text) {
             const WIDEST: usize = 40;
             self.close(width, rows);
             let room = width.saturating_sub(self.containers.lead(&self.look, width).width()).clamp(1, WIDEST);
@@ -292,7 +286,7 @@ impl Markdown {
 
     fn text(&mut self, text: &str, style: Style, width: usize, rows: &mut Rows) {
         let lead = self.lead(width, rows);
-        let pieces: Vec<Piece> = inline::pieces(text, style, &self.look);
+        let pieces: Vec<StyledText> = inline::pieces(text, style, &self.look);
         rows.put(&pieces, width, lead);
     }
 
@@ -321,59 +315,4 @@ impl Markdown {
         self.containers.marked();
         lead
     }
-}
-
-/// Whether a line of text begins a block that is no container.
-fn begins(text: &str) -> bool {
-    fence(text).is_some() || heading(text).is_some() || is_rule(text)
-}
-
-fn fence(text: &str) -> Option<Code> {
-    const LEAST: usize = 3;
-    let fence = text.chars().next().filter(|letter| "`~".contains(*letter))?;
-    let length = text.len() - text.trim_start_matches(fence).len();
-    let name = text[length..].trim();
-    if length < LEAST || fence == '`' && name.contains('`') {
-        return None;
-    }
-    let name = name.split([' ', ',', '{', ':']).next().unwrap_or_default();
-    Some(Code { fence, length, lexer: Lexer::of(name) })
-}
-
-/// The level of a heading, and its text.
-fn heading(text: &str) -> Option<(usize, &str)> {
-    let title = text.trim_start_matches('#');
-    let level = text.len() - title.len();
-    let is_heading = (1..=6).contains(&level) && (title.is_empty() || title.starts_with(' '));
-    let bare = title.trim();
-    let closed = bare.trim_end_matches('#');
-    let title = if closed.is_empty() || closed.ends_with(' ') { closed.trim_end() } else { bare };
-    is_heading.then_some((level, title))
-}
-
-/// The level of the heading that this line underlines.
-fn underline(text: &str) -> Option<usize> {
-    let text = text.trim_end();
-    match text.bytes().next()? {
-        b'=' if text.bytes().all(|byte| byte == b'=') => Some(1),
-        b'-' if text.bytes().all(|byte| byte == b'-') => Some(2),
-        _ => None,
-    }
-}
-
-fn heading_style(level: usize) -> Style {
-    let style = Style::new().add_modifier(Modifier::BOLD);
-    match level {
-        1 => style.add_modifier(Modifier::UNDERLINED),
-        2 => style,
-        _ => style.add_modifier(Modifier::ITALIC),
-    }
-}
-
-fn is_rule(text: &str) -> bool {
-    const LEAST: usize = 3;
-    let first = text.bytes().next().unwrap_or_default();
-    b"-*_".contains(&first)
-        && text.bytes().all(|byte| byte == first || byte == b' ')
-        && text.bytes().filter(|byte| *byte == first).count() >= LEAST
 }

@@ -20,7 +20,7 @@ use safepoint::{
 
 use super::{
     input::Input,
-    markdown::{self, DIM, Link, Markdown, Rows},
+    markdown::{self, DIM, Hyperlink, Markdown, Rows},
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
 };
@@ -131,7 +131,7 @@ pub(crate) struct State {
     /// What is to be done, in this order.
     pub(super) actions: Vec<Action>,
     above: Vec<Line<'static>>,
-    links: Vec<Link>,
+    links: Vec<Hyperlink>,
     /// A turn began on items from other processes, or resumes: its first fact says which.
     pub(crate) is_unsaid: bool,
     /// What the last row of the scrollback is.
@@ -175,7 +175,7 @@ impl State {
     }
 
     /// The links in what goes up now: to be taken before it.
-    pub(crate) fn take_links(&mut self) -> Vec<Link> {
+    pub(crate) fn take_links(&mut self) -> Vec<Hyperlink> {
         std::mem::take(&mut self.links)
     }
 
@@ -195,7 +195,7 @@ impl State {
 
     fn rows_up(&mut self, rows: Rows) {
         let first = self.above.len();
-        self.links.extend(rows.links.into_iter().map(|link| Link { row: first + link.row, ..link }));
+        self.links.extend(rows.links.into_iter().map(|link| Hyperlink { row: first + link.row, ..link }));
         if !rows.lines.is_empty() {
             self.above.extend(rows.lines);
             self.edge = Edge::Text;

@@ -14,7 +14,7 @@ use ratatui_core::{
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::markdown::{Link, TAB};
+use super::markdown::{Hyperlink, TAB};
 use crate::output::Drawn;
 
 /// What is drawn below the scrollback, and where the cursor stands in it.
@@ -149,7 +149,7 @@ impl Surface {
     pub(crate) fn frame_with(
         &mut self,
         above: &[Line<'static>],
-        links: &[Link],
+        links: &[Hyperlink],
         pane: Pane,
     ) -> Option<Drawn> {
         let mut pane = self.fitted(pane);
@@ -169,7 +169,8 @@ impl Surface {
         }
         let mut links = links.iter().peekable();
         for (row, line) in above.iter().enumerate() {
-            let here: Vec<&Link> = std::iter::from_fn(|| links.next_if(|link| link.row == row)).collect();
+            let here: Vec<&Hyperlink> =
+                std::iter::from_fn(|| links.next_if(|link| link.row == row)).collect();
             self.line(line, &here, &mut drawn);
             drawn.mark("\r\n");
         }
@@ -233,7 +234,7 @@ impl Surface {
         pane
     }
 
-    fn line(&self, line: &Line<'_>, links: &[&Link], drawn: &mut Drawn) {
+    fn line(&self, line: &Line<'_>, links: &[&Hyperlink], drawn: &mut Drawn) {
         for (index, span) in line.spans.iter().enumerate() {
             let style = line.style.patch(span.style);
             let codes = if self.paint == Paint::Plain { String::new() } else { codes(style) };

@@ -1,5 +1,5 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
-//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `RuleWord`.
+//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `RuleWord`, the `Theme`.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@
 use ratatui_core::text::Span;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{DIM, is_rule, look::Look, wrap::Lead};
+use super::{DIM, lines::is_rule, look::Look, wrap::Lead};
 
 const DEEPEST: usize = 12;
 

@@ -12,7 +12,7 @@ use super::{
 
 /// Where in a line a word is. Exhaustive: at its start, behind blanks alone, or anywhere else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum WordPlace {
     Start,
     First,
     Inside,
@@ -52,12 +52,12 @@ impl Lexer {
             self.open = self.open.filter(|_| after.is_none());
             rest = after.unwrap_or_default();
         }
-        let mut place = if rest.len() == line.len() { Place::Start } else { Place::Inside };
+        let mut place = if rest.len() == line.len() { WordPlace::Start } else { WordPlace::Inside };
         while !rest.is_empty() {
             let (length, token) = self.next(rest, place);
             let (text, after) = rest.split_at(length);
-            let is_first = place != Place::Inside && text.trim().is_empty();
-            place = if is_first { Place::First } else { Place::Inside };
+            let is_first = place != WordPlace::Inside && text.trim().is_empty();
+            place = if is_first { WordPlace::First } else { WordPlace::Inside };
             spans.push(text, token);
             rest = after;
         }
@@ -65,7 +65,7 @@ impl Lexer {
     }
 
     /// How long the next word is, and what.
-    fn next(&mut self, rest: &str, place: Place) -> (usize, Option<Token>) {
+    fn next(&mut self, rest: &str, place: WordPlace) -> (usize, Option<Token>) {
         let language = self.language;
         if language.comments.iter().any(|mark| rest.starts_with(mark)) {
             return (rest.len(), Some(Token::Comment));
@@ -94,7 +94,10 @@ impl Lexer {
                     rest[1..].find(|letter: char| !(letter.is_alphanumeric() || "_{}".contains(letter)));
                 (name.map_or(rest.len(), |end| end + 1).max(1), Some(Token::Name))
             }
-            '[' if language.has(Trait::Keys) && place == Place::Start && rest.trim_end().ends_with(']') => {
+            '[' if language.has(Trait::Keys)
+                && place == WordPlace::Start
+                && rest.trim_end().ends_with(']') =>
+            {
                 (rest.len(), Some(Token::Keyword))
             }
             first if first.is_alphabetic() || first == '_' || first == '@' => {
@@ -104,7 +107,7 @@ impl Lexer {
                         || language.has(Trait::Keys) && ".-".contains(*letter))
                 });
                 let length = length.map_or(rest.len(), |(end, _)| end);
-                (length, self.word(&rest[..length], &rest[length..], place != Place::Inside))
+                (length, self.word(&rest[..length], &rest[length..], place != WordPlace::Inside))
             }
             ' ' => {
                 let blanks = width(|letter| letter == ' ');

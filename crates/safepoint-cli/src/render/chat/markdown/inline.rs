@@ -11,7 +11,7 @@ use std::{
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use ratatui_core::style::{Modifier, Style};
 
-use super::{DIM, look::Look, wrap::Piece};
+use super::{DIM, look::Look, wrap::StyledText};
 use crate::output;
 
 /// What stands for the end of a line while the text is parsed. It is a blank for the parser, and never in a text that was made harmless.
@@ -19,7 +19,7 @@ const BREAK: char = '\u{c}';
 const GUARD: char = '.';
 
 /// The pieces of a text of one or more lines.
-pub(crate) fn pieces(text: &str, base: Style, look: &Look) -> Vec<Piece> {
+pub(crate) fn pieces(text: &str, base: Style, look: &Look) -> Vec<StyledText> {
     let mut line = String::with_capacity(text.len() + 1);
     line.push(GUARD);
     for (index, part) in text.split('\n').enumerate() {
@@ -34,23 +34,23 @@ pub(crate) fn pieces(text: &str, base: Style, look: &Look) -> Vec<Piece> {
         }
         line.push_str(if index > 0 { part.trim_start_matches(' ') } else { part });
     }
-    let mut reading = Reading { look, base, styles: Vec::new(), links: Vec::new(), pieces: Vec::new() };
+    let mut reading = InlineReader { look, base, styles: Vec::new(), links: Vec::new(), pieces: Vec::new() };
     for event in Parser::new_ext(&line, Options::ENABLE_STRIKETHROUGH) {
         reading.event(event);
     }
     reading.finish()
 }
 
-struct Reading<'a> {
+struct InlineReader<'a> {
     look: &'a Look,
     base: Style,
     styles: Vec<Style>,
     /// Where the open links lead, and where their text begins.
     links: Vec<(Arc<str>, usize)>,
-    pieces: Vec<Piece>,
+    pieces: Vec<StyledText>,
 }
 
-impl Reading<'_> {
+impl InlineReader<'_> {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(Tag::Strong) => self.open(Modifier::BOLD, "**"),
@@ -91,11 +91,11 @@ impl Reading<'_> {
     fn text(&mut self, text: &str, own: Style) {
         let text = output::plain(&text.replace(BREAK, "\n")).replace('\t', super::TAB);
         let style = self.styles.iter().fold(self.base, |style, more| style.patch(*more)).patch(own);
-        // A link begins a piece of its own.
+        // A link begins another piece.
         let is_inside = self.links.last().is_none_or(|(_, from)| *from < self.pieces.len());
         match self.pieces.last_mut().filter(|last| is_inside && last.style == style && last.link.is_none()) {
             Some(last) => last.text.push_str(&text),
-            None => self.pieces.push(Piece::new(text, style)),
+            None => self.pieces.push(StyledText::new(text, style)),
         }
     }
 
@@ -116,11 +116,11 @@ impl Reading<'_> {
         if !is_said && !target.is_empty() {
             let dim = if self.look.keeps_marks() { Style::new() } else { DIM };
             let target = output::plain(&target).replace(['\n', '\t'], " ");
-            self.pieces.push(Piece::new(format!(" ({target})"), dim));
+            self.pieces.push(StyledText::new(format!(" ({target})"), dim));
         }
     }
 
-    fn finish(mut self) -> Vec<Piece> {
+    fn finish(mut self) -> Vec<StyledText> {
         if let Some(first) = self.pieces.first_mut() {
             first.text.remove(0);
         }
@@ -214,14 +214,14 @@ mod tests {
     /// S12.55: only addresses of the four kinds are links, and a link's text never hides another address from a terminal without links.
     #[test]
     fn a_target_is_checked() {
-        let root = Path::new("/home/me/project");
+        let root = Path::new("/srv/project");
         let under = |target| checked(target, Some(root)).map(|target| target.to_string());
         for good in ["https://example.org/a?b#c", "http://a/", "HTTPS://a/", "mailto:a@b.c"] {
             assert_eq!(under(good).as_deref(), Some(good));
         }
-        assert_eq!(under("src/main.rs").as_deref(), Some("file:///home/me/project/src/main.rs"));
-        assert_eq!(under("./a b#L3").as_deref(), Some("file:///home/me/project/./a%20b"));
-        assert_eq!(under("file:///home/me/project/a").as_deref(), Some("file:///home/me/project/a"));
+        assert_eq!(under("src/main.rs").as_deref(), Some("file:///srv/project/src/main.rs"));
+        assert_eq!(under("./a b#L3").as_deref(), Some("file:///srv/project/./a%20b"));
+        assert_eq!(under("file:///srv/project/a").as_deref(), Some("file:///srv/project/a"));
         assert_eq!(under("https://ü/").as_deref(), Some("https://%C3%BC/"));
         for bad in [
             "javascript:alert(1)",
@@ -230,7 +230,7 @@ mod tests {
             "a/../../secret",
             "/etc/passwd",
             "%2e%2e/secret",
-            "file://host/home/me/project/a",
+            "file://host/srv/project/a",
             "vscode://x",
             "data:text/html,x",
             "#a",

@@ -14,7 +14,7 @@ pub(crate) enum Theme {
     Dark,
 }
 
-/// The colours of the terminal. Exhaustive: none are wanted, the 16 of its own palette, 256, or all.
+/// The colours of the terminal. Exhaustive: none are wanted, the 16 of its palette, 256, or all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Colours {
     No,

@@ -12,13 +12,13 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{
     DIM, inline,
     look::Look,
-    wrap::{Lead, Link, Piece, Rows},
+    wrap::{Hyperlink, Lead, Rows, StyledText},
 };
 
 /// A table with more columns is shown as it was written.
 pub(super) const COLUMNS: usize = 64;
 const SEPARATOR: &str = " │ ";
-/// Columns of a cell that is wrapped, at least, if it has so many.
+/// Columns of a cell that is wrapped, at least, unless its text is shorter.
 const NARROWEST: usize = 8;
 
 /// How a column is aligned. Exhaustive: the three.
@@ -91,8 +91,8 @@ impl Table {
         let room = width.saturating_sub(lead.width()).max(1);
         let read = |text: &String, base| inline::pieces(text, base, look);
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        let header: Vec<Vec<Piece>> = self.header.iter().map(|cell| read(cell, bold)).collect();
-        let body: Vec<Vec<Vec<Piece>>> = self
+        let header: Vec<Vec<StyledText>> = self.header.iter().map(|cell| read(cell, bold)).collect();
+        let body: Vec<Vec<Vec<StyledText>>> = self
             .rows
             .drain(..)
             .map(|row| row.iter().map(|cell| read(cell, Style::new())).collect())
@@ -122,7 +122,7 @@ impl Table {
     }
 
     /// One row of the table: as many rows of the screen as its highest cell has.
-    fn in_columns(&self, cells: &[Vec<Piece>], widths: &[usize], lead: &mut Lead, rows: &mut Rows) {
+    fn in_columns(&self, cells: &[Vec<StyledText>], widths: &[usize], lead: &mut Lead, rows: &mut Rows) {
         let mut parts = Vec::new();
         for (cell, width) in cells.iter().zip(widths) {
             let mut part = Rows::default();
@@ -150,7 +150,7 @@ impl Table {
                     spans.push(Span::raw(" ".repeat(left)));
                 }
                 let links = part.links.iter().filter(|link| link.row == row);
-                let moved = |link: &Link| Link {
+                let moved = |link: &Hyperlink| Hyperlink {
                     row: rows.lines.len(),
                     span: spans.len() + link.span,
                     target: link.target.clone(),
@@ -167,12 +167,17 @@ impl Table {
 }
 
 /// A row as a list: each cell behind the name of its column.
-fn list(header: &[Vec<Piece>], row: &[Vec<Piece>], (width, lead): (usize, &mut Lead), rows: &mut Rows) {
+fn list(
+    header: &[Vec<StyledText>],
+    row: &[Vec<StyledText>],
+    (width, lead): (usize, &mut Lead),
+    rows: &mut Rows,
+) {
     const INDENT: &str = "  ";
     for (index, (name, cell)) in header.iter().zip(row).enumerate() {
-        let mut pieces = vec![Piece::new(if index == 0 { "• " } else { INDENT }, Style::new())];
+        let mut pieces = vec![StyledText::new(if index == 0 { "• " } else { INDENT }, Style::new())];
         pieces.extend(name.iter().cloned());
-        pieces.push(Piece::new(": ", Style::new()));
+        pieces.push(StyledText::new(": ", Style::new()));
         pieces.extend(cell.iter().cloned());
         let mut here = lead.clone();
         here.further.push(Span::raw(INDENT.repeat(2)));
@@ -182,8 +187,8 @@ fn list(header: &[Vec<Piece>], row: &[Vec<Piece>], (width, lead): (usize, &mut L
 }
 
 /// The widths of the columns: what they need, or less of the widest.
-fn layout(header: &[Vec<Piece>], body: &[Vec<Vec<Piece>>], room: usize) -> Layout {
-    let wide = |cell: &Vec<Piece>| cell.iter().map(|piece| piece.text.width()).sum::<usize>();
+fn layout(header: &[Vec<StyledText>], body: &[Vec<Vec<StyledText>>], room: usize) -> Layout {
+    let wide = |cell: &Vec<StyledText>| cell.iter().map(|piece| piece.text.width()).sum::<usize>();
     let mut widths: Vec<usize> = header.iter().map(wide).collect();
     for row in body {
         widths.iter_mut().zip(row).for_each(|(width, cell)| *width = (*width).max(wide(cell)));

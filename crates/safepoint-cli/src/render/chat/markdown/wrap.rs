@@ -15,13 +15,13 @@ use super::TAB;
 
 /// Text in one style, and where it leads if it is a link. A `\n` in it begins a new row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct StyledText {
     pub(crate) text: String,
     pub(crate) style: Style,
     pub(crate) link: Option<Arc<str>>,
 }
 
-impl Piece {
+impl StyledText {
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
         Self { text: text.into(), style, link: None }
     }
@@ -29,7 +29,7 @@ impl Piece {
 
 /// A span that leads somewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct Hyperlink {
     /// Its row, from the first that was not taken yet, and its place there.
     pub(crate) row: usize,
     pub(crate) span: usize,
@@ -41,7 +41,7 @@ pub(crate) struct Link {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows {
     pub(crate) lines: Vec<Line<'static>>,
-    pub(crate) links: Vec<Link>,
+    pub(crate) links: Vec<Hyperlink>,
 }
 
 /// What stands before the first row of a text, and before each further one: both equally wide.
@@ -70,7 +70,7 @@ pub(crate) fn wrap(spans: Vec<Span<'static>>, width: usize, hang: usize) -> Vec<
     let width = width.max(1);
     let hang = if hang * 2 < width { hang } else { 0 };
     let further = if hang > 0 { vec![Span::raw(" ".repeat(hang))] } else { Vec::new() };
-    let pieces = spans.into_iter().map(|span| Piece::new(span.content.replace('\t', TAB), span.style));
+    let pieces = spans.into_iter().map(|span| StyledText::new(span.content.replace('\t', TAB), span.style));
     let mut rows = Rows::default();
     rows.put(&pieces.collect::<Vec<_>>(), width, Lead { first: Vec::new(), further });
     rows.lines
@@ -78,9 +78,9 @@ pub(crate) fn wrap(spans: Vec<Span<'static>>, width: usize, hang: usize) -> Vec<
 
 impl Rows {
     /// Puts these pieces below what is there.
-    pub(crate) fn put(&mut self, pieces: &[Piece], width: usize, lead: Lead) {
+    pub(crate) fn put(&mut self, pieces: &[StyledText], width: usize, lead: Lead) {
         let used = lead.width();
-        let mut row = Row {
+        let mut row = OpenRow {
             rows: self,
             further: lead.further,
             spans: lead.first,
@@ -89,7 +89,7 @@ impl Rows {
             hang: used,
             has_text: false,
         };
-        let mut word: Vec<(&Piece, &str)> = Vec::new();
+        let mut word: Vec<(&StyledText, &str)> = Vec::new();
         for piece in pieces {
             for part in piece.text.split_inclusive([' ', '\n']) {
                 let (text, is_broken) = match part.strip_suffix('\n') {
@@ -118,7 +118,7 @@ impl Rows {
     }
 }
 
-struct Row<'a> {
+struct OpenRow<'a> {
     rows: &'a mut Rows,
     further: Vec<Span<'static>>,
     spans: Vec<Span<'static>>,
@@ -129,8 +129,8 @@ struct Row<'a> {
     has_text: bool,
 }
 
-impl Row<'_> {
-    fn word(&mut self, word: &[(&Piece, &str)]) {
+impl OpenRow<'_> {
+    fn word(&mut self, word: &[(&StyledText, &str)]) {
         let whole: usize = word.iter().map(|(_, text)| text.width()).sum();
         let blank = word.last().map_or(0, |(_, text)| text.len() - text.trim_end_matches(' ').len());
         let seen = whole - blank;
@@ -152,7 +152,7 @@ impl Row<'_> {
         }
     }
 
-    fn push(&mut self, text: &str, piece: &Piece) {
+    fn push(&mut self, text: &str, piece: &StyledText) {
         let row = self.rows.lines.len();
         self.used += text.width();
         let is_open = self.has_text
@@ -167,7 +167,7 @@ impl Row<'_> {
             Some(last) => last.content.to_mut().push_str(text),
             None => {
                 let link =
-                    |target: &Arc<str>| Link { row, span: self.spans.len(), target: Arc::clone(target) };
+                    |target: &Arc<str>| Hyperlink { row, span: self.spans.len(), target: Arc::clone(target) };
                 self.rows.links.extend(piece.link.as_ref().map(link));
                 self.spans.push(Span::styled(text.to_owned(), piece.style));
             }
