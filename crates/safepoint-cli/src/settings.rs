@@ -7,6 +7,7 @@ use safepoint::ids::SessionId;
 use crate::{
     args::{agent::AgentArgs, names},
     output,
+    render::chat::markdown::look::Theme,
     settings::{
         commands::Commands,
         config::Config,
@@ -56,6 +57,8 @@ pub(crate) struct AgentSettings {
     pub(crate) snapshots: Option<bool>,
     /// What the project, and the user for all projects, says to the agent.
     pub(crate) project: ProjectText,
+    /// The background of the terminal, if the config file says it.
+    pub(crate) theme: Option<Theme>,
 }
 
 impl AgentSettings {

@@ -25,6 +25,7 @@ mod cli {
     mod kept;
     mod kept_inbox;
     mod login;
+    mod markdown;
     mod modes;
     mod names;
     mod newcomer;

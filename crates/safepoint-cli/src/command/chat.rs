@@ -39,9 +39,10 @@ use crate::{
     output::Stream,
     render::{
         chat::{
+            markdown::look::Look,
             modes::Modes,
             state::{About, State, Tone},
-            surface::{Paint, Surface},
+            surface::{Narrower, Paint, Surface},
             terminal::{self, Terminal},
         },
         keyboard::Keyboard,
@@ -148,7 +149,8 @@ async fn once(
         let desk = Desk::new(settings, place.is_kept)?;
         let more = settings.project.lines().chain(unsnapped).collect();
         let said = Beginning { notices: [notices, more], left, stops, found, desk };
-        let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        driver.state.markdown.look = look(settings);
         driver.drive().await
     };
     crew.leave().await;
@@ -178,7 +180,7 @@ fn begin(
     (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
     let Beginning { notices: [notices, more], left, stops, found, desk } = said;
-    let surface = Surface::new(paint(), terminal::size());
+    let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable));
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
     let (mode, base) = crew.modes();
@@ -278,6 +280,16 @@ async fn finish(
         socket.finish().await;
     }
     after
+}
+
+/// How Markdown looks in this terminal.
+fn look(settings: &AgentSettings) -> Look {
+    let root = settings.args.root.clone().map_or_else(std::env::current_dir, std::path::absolute).ok();
+    Look::of(variable, settings.theme, root)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 fn paint() -> Paint {

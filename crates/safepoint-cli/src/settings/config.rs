@@ -15,6 +15,7 @@ use crate::{
         mode::StartMode,
     },
     exit::Usage,
+    render::chat::markdown::look::Theme,
     settings::{
         AgentSettings,
         commands::Commands,
@@ -51,6 +52,7 @@ pub(crate) struct Config {
     snapshots: Option<bool>,
     /// Whether anything of a project is read; by default it is.
     project: Option<bool>,
+    theme: Option<Theme>,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]
@@ -170,6 +172,7 @@ impl Config {
             rules: self.read,
             snapshots: self.snapshots,
             project: ProjectText::default(),
+            theme: self.theme,
         }
     }
 }

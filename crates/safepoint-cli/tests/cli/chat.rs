@@ -268,13 +268,13 @@ fn a_width_that_changes_leaves_one_pane() {
     assert_eq!(chat.terminal.screen().matches("Stopping").count(), 0, "{}", chat.terminal.screen());
 }
 
-/// Without colours nothing is coloured, and the mode of the terminal is given back.
+/// S12.55: without colours nothing is coloured, the marks stay, and the mode of the terminal is given back.
 #[test]
 fn without_colours_nothing_is_coloured() {
     let server = Practice::start(r#"{"replies":[{"text":"**bold** `code`"}]}"#);
     let mut chat = Chat::start_with(&server, &[], &[("NO_COLOR", "1")]);
     chat.say("hi");
-    chat.terminal.until("bold code");
+    chat.terminal.until("**bold** `code`");
     chat.terminal.press("\x04");
     assert_eq!(chat.terminal.end().0, 0);
     let raw = chat.terminal.raw();

@@ -339,9 +339,9 @@ impl Driver {
         if !self.surface.is_steady(Instant::now()) {
             return;
         }
-        let above = self.state.take_above();
+        let (links, above) = (self.state.take_links(), self.state.take_above());
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
-        if let Some(frame) = self.surface.frame(&above, pane) {
+        if let Some(frame) = self.surface.frame_with(&above, &links, pane) {
             self.terminal.write(frame);
         }
     }

@@ -13,10 +13,7 @@ use super::{
 };
 use crate::{
     exit::{self, code},
-    render::chat::{
-        state::{Leave, Tone},
-        surface::Pane,
-    },
+    render::chat::state::{Leave, Tone},
     signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
@@ -125,8 +122,7 @@ impl Driver {
         } else if self.state.leaving.is_none() {
             self.code = exit::code::STOPPED;
         }
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
+        let last = self.last_frame();
         self.terminal.leave(last);
         Ok(match self.next {
             Some(next) => After::Next(Box::new(next)),

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::{io::AsyncWriteExt as _, process::Command};
 
 use super::driver::Driver;
-use crate::{render::chat::surface::Pane, sync::lock};
+use crate::{output::Drawn, render::chat::surface::Pane, sync::lock};
 
 /// Whether another program has the terminal.
 #[derive(Clone, Debug, Default)]
@@ -85,13 +85,18 @@ impl Keys {
 }
 
 impl Driver {
+    /// What is left to say goes up, and the pane goes away.
+    pub(super) fn last_frame(&mut self) -> Option<Drawn> {
+        let (links, above) = (self.state.take_links(), self.state.take_above());
+        self.surface.frame_with(&above, &links, Pane::default())
+    }
+
     /// Gives the terminal to another program, until [`Self::take_back_terminal`].
     ///
     /// # Errors
     /// If the mode of the terminal cannot be changed; it is to be taken back then as well.
     pub(super) fn lend_terminal(&mut self) -> io::Result<()> {
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
+        let last = self.last_frame();
         lock(&self.desk.lent.0).is_lent = true;
         self.desk.keys.leave();
         self.terminal.lend(last)

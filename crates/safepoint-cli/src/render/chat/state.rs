@@ -22,7 +22,7 @@ use super::{
     custom::CustomCommands,
     edits::Edits,
     input::{Draft, Input},
-    markdown::{self, Block, DIM},
+    markdown::{self, DIM, Hyperlink, Markdown, Rows},
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
@@ -159,12 +159,12 @@ pub(crate) struct State {
     /// What is to be done, in this order.
     pub(super) actions: Vec<Action>,
     above: Vec<Line<'static>>,
+    links: Vec<Hyperlink>,
     /// A turn began on items from other processes, or resumes: its first fact says which.
     pub(crate) is_unsaid: bool,
     /// What the last row of the scrollback is.
     pub(super) edge: Edge,
-    partial: String,
-    block: Block,
+    pub(crate) markdown: Markdown,
     pub(crate) columns: usize,
 }
 
@@ -212,51 +212,44 @@ impl State {
         self.above.extend(lines);
     }
 
+    /// The links in what goes up now: to be taken before it.
+    pub(crate) fn take_links(&mut self) -> Vec<Hyperlink> {
+        std::mem::take(&mut self.links)
+    }
+
     /// Whether more may be put above before that is drawn.
     pub(crate) fn has_room(&self) -> bool {
         const MOST: usize = 1024;
         self.above.len() < MOST
     }
 
-    /// More of the model's text. Whole lines go up; the rest is shown in the pane, and drawn anew with each frame, so a line that
-    /// never ends goes up in pieces.
+    /// More of the model's text. Whole blocks go up; the one that has begun is shown in the pane, and drawn anew with each frame, so
+    /// one that never ends goes up in pieces.
     pub(crate) fn text(&mut self, text: &str) {
-        const LONGEST: usize = 16 << 10;
-        for mut line in text.split_inclusive('\n') {
-            while self.partial.len() + line.len() > LONGEST {
-                let fits = LONGEST.saturating_sub(self.partial.len()).min(line.len());
-                let fits = (0..=fits).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
-                self.partial.push_str(&line[..fits]);
-                line = &line[fits..];
-                self.line_up();
-            }
-            self.partial.push_str(line);
-            if line.ends_with('\n') {
-                self.line_up();
-            }
+        let mut rows = Rows::default();
+        self.markdown.push(text, self.columns, &mut rows);
+        self.rows_up(rows);
+    }
+
+    fn rows_up(&mut self, rows: Rows) {
+        let first = self.above.len();
+        self.links.extend(rows.links.into_iter().map(|link| Hyperlink { row: first + link.row, ..link }));
+        if !rows.lines.is_empty() {
+            self.above.extend(rows.lines);
+            self.edge = Edge::Text;
         }
     }
 
-    fn line_up(&mut self) {
-        let line = std::mem::take(&mut self.partial);
-        self.text_line(line.trim_end_matches(['\n', '\r']));
-    }
-
-    /// The line of text that has begun, as rows.
+    /// The block of text that has begun, as rows.
     pub(crate) fn partial(&self) -> Vec<Line<'static>> {
-        if self.partial.is_empty() {
-            return Vec::new();
-        }
-        markdown::rows(&self.partial, &mut self.block.clone(), self.columns)
+        self.markdown.begun(self.columns)
     }
 
     /// The message is over, however it ended.
     pub(crate) fn end_text(&mut self) {
-        let rest = std::mem::take(&mut self.partial);
-        if !rest.is_empty() {
-            self.text_line(&rest);
-        }
-        self.block = Block::Prose;
+        let mut rows = Rows::default();
+        self.markdown.end(self.columns, &mut rows);
+        self.rows_up(rows);
         if self.edge == Edge::Text {
             self.gap();
         }
@@ -268,12 +261,6 @@ impl State {
             self.above.push(Line::default());
             self.edge = Edge::Blank;
         }
-    }
-
-    fn text_line(&mut self, line: &str) {
-        let rows = markdown::rows(line, &mut self.block, self.columns);
-        self.above.extend(rows);
-        self.edge = Edge::Text;
     }
 
     /// Text for the screen, on separate rows.

@@ -33,6 +33,7 @@ mod edits;
 mod handed;
 mod modes;
 mod provider;
+mod resizes;
 mod rewind;
 mod streams;
 mod typing;
