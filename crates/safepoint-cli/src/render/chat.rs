@@ -7,6 +7,7 @@ pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod markdown;
 pub(crate) mod pane;
+pub(crate) mod picker;
 pub(crate) mod queue;
 pub(crate) mod returned;
 pub(crate) mod rewind;
