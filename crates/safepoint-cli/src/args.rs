@@ -6,6 +6,7 @@ pub(crate) mod backend;
 pub(crate) mod chat;
 pub(crate) mod control;
 pub(crate) mod duration;
+pub(crate) mod keep;
 pub(crate) mod mcp;
 pub(crate) mod names;
 pub(crate) mod practice;

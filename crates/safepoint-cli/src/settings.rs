@@ -21,6 +21,7 @@ use crate::{
 pub(crate) mod commands;
 pub(crate) mod config;
 pub(crate) mod mcp;
+pub(crate) mod project;
 pub(crate) mod remembered;
 pub(crate) mod rules;
 pub(crate) mod sandbox;
@@ -64,6 +65,7 @@ impl AgentSettings {
         usual: Option<&str>,
     ) -> anyhow::Result<Self> {
         let config = Config::load(args.config.as_deref())?;
+        let (named, mut project) = (args.root.clone(), None);
         if let Some(session) = session {
             let was = args.root.clone();
             let row = match existing_store(path.cloned())? {
@@ -71,7 +73,11 @@ impl AgentSettings {
                 None => None,
             };
             match row {
-                Some(row) => Setup::read(&row).fill(&mut args)?,
+                Some(row) => {
+                    let setup = Setup::read(&row);
+                    project = setup.project();
+                    setup.fill(&mut args)?;
+                }
                 None => names::check(session)?,
             }
             args.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
@@ -80,7 +86,8 @@ impl AgentSettings {
         let mut settings = config.fill(args);
         let tools = settings.args.tools.as_deref().or(usual);
         let is_kept = session.is_some() || path.is_some();
-        settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools)).transpose()?;
+        let project = project.filter(|_| named.is_none());
+        settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools, project)).transpose()?;
         Ok(settings)
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Config {
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
     snapshots: Option<bool>,
+    /// Whether a conversation on a terminal is stored, if it is not said.
+    pub(crate) keep: Option<bool>,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]

@@ -23,13 +23,17 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::rewinding::{Next, RewindNews, Rewinds};
+use super::{
+    conversations::KeptNews,
+    rewinding::{Next, RewindNews, Rewinds},
+};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
     exit,
     render::chat::{
         events::ChatEvent,
+        kept::KeptAsk,
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
@@ -93,6 +97,9 @@ pub(crate) enum Later {
     Listed(Vec<String>, String),
     Next(String),
     Rewind(RewindNews),
+    Kept(KeptNews),
+    /// There is no turn to resume: another conversation may be.
+    Pick,
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -208,6 +215,7 @@ impl Driver {
             Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
             Woke::Later(Later::Model(name)) => {
                 self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
+                self.state.kept.model = Some(name.clone());
                 self.state.model = name;
             }
             Woke::Later(Later::Listed(ids, text)) => {
@@ -216,6 +224,8 @@ impl Driver {
             }
             Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
             Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
+            Woke::Later(Later::Kept(news)) => self.kept_news(news),
+            Woke::Later(Later::Pick) => self.kept(KeptAsk::Pick),
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -270,9 +280,10 @@ impl Driver {
                 Action::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
-                    self.perform_later(Action::GoTo(id.unwrap_or(named)));
+                    self.kept(KeptAsk::Open(id.unwrap_or(named)));
                 }
                 Action::Rewind(ask) => self.rewind(ask),
+                Action::Kept(ask) => self.kept(ask),
                 act => self.perform_later(act),
             }
         }
@@ -338,6 +349,9 @@ impl Driver {
             self.code = self.code.max(1);
         } else if self.state.leaving.is_none() {
             self.code = exit::code::STOPPED;
+        }
+        if let Some(farewell) = self.state.farewell().filter(|_| self.next.is_none()) {
+            self.state.tell(Tone::Aside, &farewell);
         }
         let above = self.state.take_above();
         let last = self.surface.frame(&above, Pane::default());

@@ -68,7 +68,8 @@ impl Left {
     pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
-        if self.said.is_empty() && !state.about.is_kept {
+        state.kept.is_begun |= !self.said.is_empty();
+        if self.said.is_empty() && !state.kept.is_named {
             return;
         }
         if self.said.is_empty() {

@@ -33,7 +33,11 @@ impl State {
 
     fn press(&mut self, key: KeyEvent, now: Instant) {
         let (may_answer, may_choose) = (self.may_answer(now), self.may_choose(now));
-        self.pressed = Some(now);
+        let before = self.pressed.replace(now);
+        if self.kept_key(key, before, now) {
+            (self.ctrl_c, self.warned, self.escaped) = (None, None, None);
+            return;
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
             return self.ctrl_c(now);
@@ -62,7 +66,7 @@ impl State {
     pub(crate) fn paste(&mut self, text: &str, now: Instant) {
         self.pressed = Some(now);
         (self.ctrl_c, self.warned) = (None, None);
-        if self.leaving.is_none() {
+        if self.leaving.is_none() && !self.kept.paste(text) {
             self.input.insert(text);
         }
     }
@@ -238,6 +242,7 @@ impl State {
     fn tell_what_ends(&mut self) {
         let session = &self.about.session;
         let what = match self.about.is_kept {
+            _ if !self.kept.is_begun => "Ctrl-C again ends this chat; so does Ctrl-D".to_owned(),
             true => format!("Ctrl-C again ends this chat, stored as {session}; so does Ctrl-D"),
             false => "Ctrl-C again ends this chat, which is not stored; so does Ctrl-D".to_owned(),
         };

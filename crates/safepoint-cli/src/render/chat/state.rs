@@ -20,6 +20,7 @@ use safepoint::{
 
 use super::{
     input::Input,
+    kept::{Kept, KeptAsk},
     markdown::{self, Block, DIM},
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
@@ -57,6 +58,8 @@ pub(crate) enum Action {
     Model(String),
     /// Go back to an earlier turn.
     Rewind(RewindAsk),
+    /// Do something with a stored conversation.
+    Kept(KeptAsk),
     /// End the session and the program.
     Quit(Leave),
     /// Give the terminal back to the shell until the job continues.
@@ -125,6 +128,7 @@ pub(crate) struct State {
     /// What there is to choose from while it is asked what goes back.
     pub(super) choices: Choices,
     pub(super) choice_since: Option<Instant>,
+    pub(crate) kept: Kept,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     pub(crate) settled_at: Option<Instant>,
