@@ -33,7 +33,8 @@ pub(super) async fn choose(store: &Arc<dyn Store>, project: &Path) -> anyhow::Re
     if all.is_empty() {
         anyhow::bail!("no stored conversation yet");
     }
-    let mut list = SessionPicker::new(all.iter().map(|(one, _)| conversations::offer(one, project)).collect());
+    let mut list =
+        SessionPicker::new(all.iter().map(|(one, _)| conversations::offer(one, project)).collect());
     let (tell, mut spent) = mpsc::unbounded_channel();
     let counting = tokio::spawn(conversations::count(all, move |id, used| tell.send((id, used)).is_ok()));
     let chosen = shown(&mut list, &mut spent).await;

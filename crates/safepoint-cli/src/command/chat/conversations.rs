@@ -87,7 +87,8 @@ impl Driver {
             KeptNews::Exists(path) => self.state.ask_overwrite(path, std::time::Instant::now()),
             // Meanwhile a turn has begun: what was pushed is not left for something else.
             KeptNews::Open(_) if self.host.session.current_turn().is_some() => {
-                self.state.tell(Tone::Aside, "a turn is running, so this conversation stays open; /stop first");
+                self.state
+                    .tell(Tone::Aside, "a turn is running, so this conversation stays open; /stop first");
             }
             KeptNews::Open(next) => self.leave_for(*next),
         }
@@ -110,7 +111,8 @@ pub(super) fn returns(id: &SessionId, path: Option<&PathBuf>) -> String {
 /// As much of an id as a person types.
 pub(super) fn short(id: &str) -> &str {
     const ENOUGH: usize = 8;
-    let digits = id.strip_prefix("ses_").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    let digits =
+        id.strip_prefix("ses_").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
     digits.and_then(|digits| digits.get(digits.len().checked_sub(ENOUGH)?..)).unwrap_or(id)
 }
 

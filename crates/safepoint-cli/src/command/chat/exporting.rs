@@ -26,11 +26,7 @@ use crate::render::{
 ///
 /// # Errors
 /// The store's, or that the file cannot be written.
-pub(super) async fn export(
-    store: &dyn Store,
-    id: &SessionId,
-    file: Option<String>,
-) -> anyhow::Result<Later> {
+pub(super) async fn export(store: &dyn Store, id: &SessionId, file: Option<String>) -> anyhow::Result<Later> {
     let path = match file {
         Some(file) => meant(&file),
         None => PathBuf::from(format!("conversation-{}.md", short(id.as_str()))),
@@ -46,9 +42,7 @@ pub(super) async fn export(
         file.write_all(text.as_bytes()).map(|()| text.len())
     });
     match written.await? {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Ok(Later::Kept(KeptNews::Exists(path)))
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(Later::Kept(KeptNews::Exists(path))),
         written => said(&path, written),
     }
 }

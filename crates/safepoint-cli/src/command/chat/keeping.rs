@@ -39,7 +39,8 @@ pub(super) async fn first(
     can_draw: bool,
 ) -> anyhow::Result<Option<(ChatPlace, Vec<String>)>> {
     let path = args.store.as_ref();
-    let project = || project::here(args.agent.root.as_deref()).context("the working directory cannot be used");
+    let project =
+        || project::here(args.agent.root.as_deref()).context("the working directory cannot be used");
     let kept = |store, id| ChatPlace { store, id, is_kept: true, is_own: false };
     if let Some(named) = &args.keep.resume {
         let Some(store) = existing_store(path.cloned())? else { return none_stored(named.as_deref()) };

@@ -132,14 +132,7 @@ impl Driver {
                     None => rows.iter().for_each(|row| self.state.tell(Tone::Plain, row)),
                     Some((id, typed)) => {
                         let (id, last) = (id.to_string(), *last);
-                        self.leave_for(Next {
-                            id,
-                            is_here: true,
-                            rows,
-                            typed,
-                            last,
-                            ..Next::default()
-                        });
+                        self.leave_for(Next { id, is_here: true, rows, typed, last, ..Next::default() });
                     }
                 }
             }

@@ -21,7 +21,10 @@ const COMMANDS: [(&str, &str); 18] = [
     ("clear", "the same as /new"),
     ("rename", "`/rename TITLE` gives this conversation a title"),
     ("fork", "continue in a copy of this conversation; `/fork N` copies it up to the end of turn N"),
-    ("export", "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page"),
+    (
+        "export",
+        "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page",
+    ),
     ("sessions", "list stored and running sessions with their last state"),
     ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
     ("undo", "take the last `/rewind` back"),

@@ -101,8 +101,13 @@ impl Picker {
 
     /// Shows a key of the owner's, such as `Tab all projects`.
     pub(crate) fn hinting(mut self, hint: &str) -> Self {
-        hint.clone_into(&mut self.hint);
+        self.hint(hint);
         self
+    }
+
+    /// Shows another one from now on.
+    pub(crate) fn hint(&mut self, hint: &str) {
+        hint.clone_into(&mut self.hint);
     }
 
     /// Other rows, under another title; what was typed and the marked row stay.
@@ -199,11 +204,15 @@ impl Picker {
         let typed = tail(&one_line(&self.search.replace(' ', "\u{a0}")), columns.saturating_sub(LEAD + 1));
         let typed = typed.replace('\u{a0}', " ");
         let cursor = (LEAD + typed.width(), lines.len());
-        lines.push(Line::from(vec![Span::styled("› ", PROMPT), Span::raw(typed)]));
+        let search = match typed.is_empty() {
+            true => Span::styled(cut("type to search", columns.saturating_sub(LEAD)), DIM),
+            false => Span::raw(typed),
+        };
+        lines.push(Line::from(vec![Span::styled("› ", PROMPT), search]));
         self.list(shown, columns, &mut lines);
         if has_keys {
             let own = if self.hint.is_empty() { String::new() } else { format!(" · {}", self.hint) };
-            let keys = format!("type to search · ↑↓ · Enter opens{own} · Esc closes");
+            let keys = format!("↑↓ · Enter opens{own} · Esc closes");
             lines.push(Line::styled(cut(&keys, columns), DIM));
         }
         Pane { lines, cursor }
@@ -242,9 +251,9 @@ impl Picker {
         let count = self.rows.iter().map(|row| row.columns.len()).max().unwrap_or(0);
         let widest = |at: usize| {
             let texts = self.rows.iter().filter_map(|row| row.columns.get(at));
-            texts.map(|text| text.width()).max().unwrap_or(0).min(WIDEST)
+            texts.map(|text| text.width()).max().unwrap_or(0)
         };
-        let mut others: Vec<usize> = (1..count).map(widest).collect();
+        let mut others: Vec<usize> = (1..count).map(|at| widest(at).min(WIDEST)).collect();
         let room = columns.saturating_sub(LEAD);
         let taken = |others: &[usize]| {
             others.iter().filter(|width| **width > 0).map(|width| width + GAP).sum::<usize>()
@@ -252,7 +261,7 @@ impl Picker {
         while !others.is_empty() && room < taken(&others) + FIRST {
             others.pop();
         }
-        let first = room.saturating_sub(taken(&others));
+        let first = room.saturating_sub(taken(&others)).min(widest(0).max(FIRST));
         std::iter::once(first).chain(others).collect()
     }
 }

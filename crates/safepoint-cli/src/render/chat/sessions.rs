@@ -40,7 +40,7 @@ impl SessionPicker {
     pub(crate) fn new(mut offers: Vec<Offer>) -> Self {
         offers.sort_by_key(|offer| !offer.is_here);
         let is_all = offers.iter().all(|offer| !offer.is_here);
-        let mut list = Self { picker: Picker::default().hinting("Tab all projects"), offers, is_all };
+        let mut list = Self { picker: Picker::new("", Vec::new()), offers, is_all };
         list.show();
         list
     }
@@ -78,11 +78,12 @@ impl SessionPicker {
             let columns = [title.as_str(), when, state, spent, project];
             PickRow::new(id.as_str(), columns).and_found_by(&offer.project)
         });
-        let title = match self.is_all {
-            true => "Conversations of all projects",
-            false => "Conversations of this project",
+        let (title, hint) = match self.is_all {
+            true => ("Conversations of all projects", "Tab this project"),
+            false => ("Conversations of this project", "Tab all projects"),
         };
         let rows = rows.collect();
+        self.picker.hint(hint);
         self.picker.retitle(title, rows);
     }
 }
@@ -96,7 +97,15 @@ mod tests {
     fn offer(id: &str, title: &str, project: &str) -> Offer {
         let is_here = project == "/here";
         let [id, title, project] = [id, title, project].map(str::to_owned);
-        Offer { id, title, project, is_here, when: "2 h ago".into(), state: "idle".into(), ..Offer::default() }
+        Offer {
+            id,
+            title,
+            project,
+            is_here,
+            when: "2 h ago".into(),
+            state: "idle".into(),
+            ..Offer::default()
+        }
     }
 
     fn tap(list: &mut SessionPicker, code: KeyCode) -> Picked {

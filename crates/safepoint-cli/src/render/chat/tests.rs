@@ -30,6 +30,7 @@ use super::{
 use crate::signals::StopLevel;
 
 mod handed;
+mod kept;
 mod provider;
 mod rewind;
 mod streams;
@@ -639,7 +640,7 @@ fn commands_do_what_they_say() {
     world.say("/trace");
     world.shows("shell shell begins: sleep 100");
     world.say("/help");
-    world.shows("stop the turn at the next safe point");
+    world.shows("show the session id");
     assert_eq!(world.say("/quit"), [Action::Quit(Leave::Tidily)]);
 }
 
