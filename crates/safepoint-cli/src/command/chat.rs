@@ -193,7 +193,9 @@ fn begin(
     stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
     found.rows.iter().for_each(|row| state.tell(Tone::Plain, row));
     state.input.set(found.typed);
-    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { existing_store(path.cloned())? };
+    // A usual store that cannot be used is no reason not to talk: no other session is listed then.
+    let others = || existing_store(path.cloned()).unwrap_or_default();
+    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };
     let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
     let people = (Arc::clone(host), Arc::clone(crew));
     Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, (times, store, rewinds)))

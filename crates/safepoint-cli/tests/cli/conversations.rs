@@ -197,7 +197,7 @@ fn a_chat_whose_store_cannot_be_used_says_so_and_works_in_memory() {
     let folder = world.path("home/.local/share/safepoint");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("store.db"), "no database at all, and long enough to be read as one").unwrap();
-    works(world.chat("project", &[]), "cannot be opened");
+    works(world.chat("project", &[]), "not a database");
     let mut chat = world.chat("project", &["--continue"]);
     let (code, screen) = chat.end();
     assert!(code == 1 && screen.contains("cannot be opened"), "{code}: {screen}");
@@ -228,7 +228,7 @@ fn a_conversation_is_chosen_from_a_list_that_is_searched() {
     chat.until(IDLE);
     leave(chat);
     let mut chat = world.chat("project", &["--resume"]);
-    chat.until("❯ fix the parser");
+    chat.until("  fix the parser");
     chat.press("\x1b");
     assert_eq!(chat.end().0, 0);
     let mut chat = world.chat("project", &["--resume", "nothing"]);

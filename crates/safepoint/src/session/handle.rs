@@ -217,7 +217,7 @@ impl<T: Item> SessionHandle<T> {
     }
 
     /// Gives the session a title, which lists of sessions show: in one line, of which 80 letters stay. It replaces the one that
-    /// was taken from the first turn; an empty one has the next first turn name the session (S7.40).
+    /// was taken from the first turn; an empty one leaves the naming to the first turn (S7.41).
     ///
     /// # Errors
     /// [`Error::NotStored`] if this session is in no store or has ended; the store's.

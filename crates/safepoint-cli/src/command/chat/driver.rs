@@ -337,7 +337,11 @@ impl Driver {
     /// What is left to say goes up, the pane goes away.
     async fn end(mut self) -> anyhow::Result<After> {
         self.state.end_text();
-        let typed = self.state.input.take();
+        let mut typed = self.state.input.take();
+        if let Some(next) = self.next.as_mut().filter(|next| next.typed.is_empty()) {
+            // What was begun while this one was left is there in the next one.
+            next.typed = std::mem::take(&mut typed);
+        }
         let back = self.state.handed.take();
         for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
             self.state.tell(Tone::Aside, &format!("not sent: {text}"));

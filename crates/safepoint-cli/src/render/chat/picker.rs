@@ -99,13 +99,7 @@ impl Picker {
         picker
     }
 
-    /// Shows a key of the owner's, such as `Tab all projects`.
-    pub(crate) fn hinting(mut self, hint: &str) -> Self {
-        self.hint(hint);
-        self
-    }
-
-    /// Shows another one from now on.
+    /// Shows a key of the owner's from now on, such as `Tab all projects`.
     pub(crate) fn hint(&mut self, hint: &str) {
         hint.clone_into(&mut self.hint);
     }
@@ -302,7 +296,9 @@ mod tests {
             let said = if number % 2 == 0 { "fix the parser" } else { "write the docs" };
             PickRow::new(format!("ses_{number}"), [format!("{said} {number}"), format!("{number} h ago")])
         });
-        Picker::new("Sessions", rows.collect()).hinting("Tab all projects")
+        let mut picker = Picker::new("Sessions", rows.collect());
+        picker.hint("Tab all projects");
+        picker
     }
 
     fn tap(picker: &mut Picker, code: KeyCode) -> Picked {
