@@ -36,18 +36,18 @@ enum Part {
 /// Nothing is lost.
 pub(crate) async fn markdown(store: &dyn Store, session: &SessionId) -> Result<String, Error> {
     let row = store.open(session).await?;
-    let mut reading = Reading::default();
+    let mut transcript = Transcript::default();
     read_journal(store, session, |past| match past.what {
-        Ok(what) => reading.take(what),
+        Ok(what) => transcript.take(what),
         Err(damage) => {
-            let turn = reading.parts.last().map_or(TurnId::new(0), |(turn, _)| *turn);
-            reading.parts.push((turn, Part::Note(format!("unreadable record: {damage}"))));
+            let turn = transcript.parts.last().map_or(TurnId::new(0), |(turn, _)| *turn);
+            transcript.parts.push((turn, Part::Note(format!("unreadable record: {damage}"))));
         }
     })
     .await?;
     let title = if row.title.is_empty() { session.as_str() } else { row.title.as_str() };
     let mut out = format!("# {}\n\nSession {session}, begun {}\n", one_line(title), moment(row.created));
-    for (_, part) in &reading.parts {
+    for (_, part) in &transcript.parts {
         out.push('\n');
         write(part, &mut out);
     }
@@ -55,13 +55,13 @@ pub(crate) async fn markdown(store: &dyn Store, session: &SessionId) -> Result<S
 }
 
 #[derive(Default)]
-struct Reading {
+struct Transcript {
     parts: Parts,
     /// The arguments of calls that have begun.
     args: HashMap<(TurnId, String), String>,
 }
 
-impl Reading {
+impl Transcript {
     fn take(&mut self, what: JournalFact) {
         match what {
             JournalFact::Begun { history, from, turn } => {

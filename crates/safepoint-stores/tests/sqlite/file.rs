@@ -258,7 +258,7 @@ async fn only_a_session_in_which_nothing_was_said_is_removed_as_unused() {
     let lease = store.acquire(&"said".into(), owner(1), TTL).await.unwrap();
     store.append(&lease, vec![Write::Record(record("x"))], Durability::Durable).await.unwrap();
     store.release(&lease).await.unwrap();
-    store.push(&"waits".into(), item("x")).await.unwrap();
+    store.push(&"waits".into(), item("x", "hello")).await.unwrap();
     let held = store.acquire(&"held".into(), owner(1), TTL).await.unwrap();
     for (id, was_unused) in [("empty", true), ("said", false), ("waits", false)] {
         assert_eq!(store.remove_if_unused(&id.into()).await.unwrap(), was_unused, "{id}");

@@ -113,7 +113,7 @@ pub(super) struct Journal {
     /// Whether the lease ended before it could be renewed: nothing is written any more.
     lapsed: AtomicBool,
     on_lease: Option<OnLease>,
-    /// Whether it has a title. Only the driver reads and writes it, so no order with anything else matters.
+    /// Whether it has a title.
     has_title: AtomicBool,
     /// Held for one look-up or one entry; the three tables change together. No other lock is taken under it.
     numbers: Mutex<Numbers>,
@@ -156,6 +156,7 @@ impl Journal {
 
     /// The session's title, from the input of its first turn; `None` if it has one.
     pub(super) fn title(&self, turn: TurnId, input: &UserMessage) -> Option<Write> {
+        // Relaxed: the driver alone reads and writes it.
         let is_wanted = !self.has_title.load(Ordering::Relaxed) && turn == TurnId::new(1);
         let title = title_of(&input.text);
         (is_wanted && !title.is_empty()).then_some(Write::Title(title))
@@ -167,6 +168,7 @@ impl Journal {
         let title = title_of(title);
         let is_title = !title.is_empty();
         in_time(self.store.append(&self.lease(), vec![Write::Title(title)], Durability::Durable)).await?;
+        // Relaxed: the driver alone reads and writes it.
         self.has_title.store(is_title, Ordering::Relaxed);
         Ok(())
     }

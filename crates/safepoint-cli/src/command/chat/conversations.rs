@@ -157,7 +157,7 @@ async fn open((store, memory): Stores, here: &SessionId, named: &str) -> anyhow:
     })
 }
 
-/// Copies the conversation, and goes on in the copy.
+/// Copies the conversation, and continues in the copy.
 async fn fork(
     store: Arc<dyn Store>,
     id: &SessionId,

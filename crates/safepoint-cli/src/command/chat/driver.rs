@@ -37,7 +37,7 @@ use crate::{
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
-        surface::{Pane, Surface},
+        surface::Surface,
         terminal::{self, Terminal},
     },
     session::host::Host,
@@ -332,37 +332,5 @@ impl Driver {
         if let Some(frame) = self.surface.frame(&above, pane) {
             self.terminal.write(frame);
         }
-    }
-
-    /// What is left to say goes up, the pane goes away.
-    async fn end(mut self) -> anyhow::Result<After> {
-        self.state.end_text();
-        let mut typed = self.state.input.take();
-        if let Some(next) = self.next.as_mut().filter(|next| next.typed.is_empty()) {
-            // What was begun while this one was left is there in the next one.
-            next.typed = std::mem::take(&mut typed);
-        }
-        let back = self.state.handed.take();
-        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
-            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
-        }
-        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
-            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
-        {
-            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
-            self.code = self.code.max(1);
-        } else if self.state.leaving.is_none() {
-            self.code = exit::code::STOPPED;
-        }
-        if let Some(farewell) = self.state.farewell().filter(|_| self.next.is_none()) {
-            self.state.tell(Tone::Aside, &farewell);
-        }
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
-        self.terminal.leave(last);
-        Ok(match self.next {
-            Some(next) => After::Next(Box::new(next)),
-            None => After::Over(exit::with(self.code)),
-        })
     }
 }

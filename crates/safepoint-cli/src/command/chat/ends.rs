@@ -4,13 +4,19 @@
 
 use std::time::{Duration, Instant};
 
-use safepoint::{Reason, SessionHandle, session::SessionStop};
+use safepoint::{
+    Reason, SessionHandle,
+    session::{ExitReason, SessionStop},
+};
 use safepoint_tools::process::Processes;
 
-use super::driver::{Driver, Later};
+use super::driver::{After, Driver, Later};
 use crate::{
-    exit::code,
-    render::chat::state::Leave,
+    exit::{self, code},
+    render::chat::{
+        state::{Leave, Tone},
+        surface::Pane,
+    },
     signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
@@ -88,5 +94,37 @@ impl Driver {
             Answered::With(_) => self.quits(Leave::AtOnce, number, received.at),
             Answered::NotYet => self.quit(Leave::AtOnce, number),
         }
+    }
+
+    /// What is left to say goes up, the pane goes away.
+    pub(super) async fn end(mut self) -> anyhow::Result<After> {
+        self.state.end_text();
+        let mut typed = self.state.input.take();
+        if let Some(next) = self.next.as_mut().filter(|next| next.typed.is_empty()) {
+            // What was begun while this one was left is there in the next one.
+            next.typed = std::mem::take(&mut typed);
+        }
+        let back = self.state.handed.take();
+        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
+            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
+        }
+        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
+            && let ExitReason::Failed(error) = exit.await.reason()
+        {
+            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
+            self.code = self.code.max(1);
+        } else if self.state.leaving.is_none() {
+            self.code = code::STOPPED;
+        }
+        if let Some(farewell) = self.state.farewell().filter(|_| self.next.is_none()) {
+            self.state.tell(Tone::Aside, &farewell);
+        }
+        let above = self.state.take_above();
+        let last = self.surface.frame(&above, Pane::default());
+        self.terminal.leave(last);
+        Ok(match self.next {
+            Some(next) => After::Next(Box::new(next)),
+            None => After::Over(exit::with(self.code)),
+        })
     }
 }

@@ -33,7 +33,7 @@ const NOTED: &str = "conversations-are-stored";
 /// The first conversation, and what its person should know of where it is. None: the person chose none.
 ///
 /// # Errors
-/// If what was asked for is not there or cannot be used. A conversation that nobody asked to be stored is in memory then.
+/// If what was asked for is not there or cannot be used. A conversation that is stored only by default is in memory then.
 pub(super) async fn first(
     args: &ChatArgs,
     can_draw: bool,

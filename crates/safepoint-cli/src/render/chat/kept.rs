@@ -32,7 +32,7 @@ pub(crate) enum KeptAsk {
     New,
     /// Give this one a title.
     Rename(String),
-    /// Copy it, up to the end of a turn or of the last one, and go on in the copy.
+    /// Copy it, up to the end of a turn or of the last one, and continue in the copy.
     Fork(Option<TurnId>),
     /// Write it to a file, whose name is chosen where none is given.
     Export(Option<String>),

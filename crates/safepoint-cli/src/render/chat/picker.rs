@@ -31,7 +31,7 @@ const MARKED: Style = Style::new().add_modifier(Modifier::BOLD);
 const PAGE: usize = 10;
 /// Rows of the list that are shown at most.
 const SHOWN: usize = 12;
-/// The first column has at least so many letters: columns at the end are left out for them.
+/// The first column has at least this many letters: columns at the end are left out for them.
 const FIRST: usize = 24;
 /// No other column is wider.
 const WIDEST: usize = 32;
@@ -185,7 +185,7 @@ impl Picker {
         self.at = self.at.saturating_sub(rows);
     }
 
-    /// What is drawn in at most so many rows and columns: the title and the keys go first where there are few rows.
+    /// What is drawn in at most `rows` rows of `columns` columns: the title and the keys go first where there are few rows.
     pub(crate) fn pane(&self, rows: usize, columns: usize) -> Pane {
         const SEARCH: usize = 1;
         let (has_title, has_keys) = (rows >= 4, rows >= 3);
