@@ -67,6 +67,8 @@ impl Snapshots {
         let all = self.list()?;
         let (meant, stay): (Vec<_>, Vec<_>) =
             all.iter().partition(|snapshot| is_meant(snapshot) && !pinned.contains(&snapshot.id));
+        // The one that was read last may be one of them.
+        *self.cached() = None;
         for snapshot in &meant {
             removed(&self.folder.snapshot(&snapshot.id))?;
         }
