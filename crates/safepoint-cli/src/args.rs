@@ -7,6 +7,7 @@ pub(crate) mod chat;
 pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod duration;
+pub(crate) mod keep;
 pub(crate) mod mcp;
 pub(crate) mod mode;
 pub(crate) mod names;

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
             Some(Command::Respond(args)) => approvals::decide(Verb::Respond, args).await,
             Some(Command::Store(StoreCommand::Check(place))) => store::check(place).await,
             Some(Command::Store(StoreCommand::Export(args))) => store::export(args).await,
+            Some(Command::Store(StoreCommand::Prune(args))) => store::prune(args).await,
             Some(Command::Trace(args)) => trace::trace(args).await,
             Some(Command::Demo) => demo::demo().await,
             Some(Command::Mcp(args)) => mcp::mcp(args).await,

@@ -25,6 +25,7 @@ pub(crate) mod config;
 pub(crate) mod inputs;
 pub(crate) mod login;
 pub(crate) mod mcp;
+pub(crate) mod project;
 pub(crate) mod project_files;
 pub(crate) mod remembered;
 pub(crate) mod rules;
@@ -90,6 +91,7 @@ impl AgentSettings {
         usual: Option<&str>,
     ) -> anyhow::Result<Self> {
         let config = Config::load(args.config.as_deref())?;
+        let (named, mut project) = (args.root.clone(), None);
         if let Some(session) = session {
             let was = args.root.clone();
             let row = match existing_store(path.cloned())? {
@@ -97,7 +99,11 @@ impl AgentSettings {
                 None => None,
             };
             match row {
-                Some(row) => Setup::read(&row).fill(&mut args)?,
+                Some(row) => {
+                    let setup = Setup::read(&row);
+                    project = setup.project();
+                    setup.fill(&mut args)?;
+                }
                 None => names::check(session)?,
             }
             args.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
@@ -116,7 +122,8 @@ impl AgentSettings {
         }
         settings.project.notes.splice(0..0, notes);
         let is_kept = session.is_some() || path.is_some();
-        settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools)).transpose()?;
+        let project = project.filter(|_| named.is_none());
+        settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools, project)).transpose()?;
         Ok(settings)
     }
 }

@@ -17,6 +17,7 @@ mod cli {
     mod chat;
     mod chat_kept;
     mod control;
+    mod conversations;
     mod early;
     mod edits;
     mod environment;

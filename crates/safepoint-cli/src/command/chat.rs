@@ -7,16 +7,20 @@ use safepoint::{
     approval::WithoutApprover,
     ids::SessionId,
     session::{PendingItems, SessionBuilder},
-    store::{MemoryStore, OwnerProcess, Store},
+    store::{OwnerProcess, Store},
 };
 use safepoint_tools::process::{Deadline, Processes};
 
 mod away;
+mod choose;
+mod conversations;
 mod desk;
 mod driver;
 mod editing;
-mod lent;
 mod ends;
+mod exporting;
+mod keeping;
+mod lent;
 mod own;
 mod pending;
 mod plain;
@@ -55,8 +59,8 @@ use crate::{
         snapshots::{SnapshotPlanner, TurnSnapshots},
     },
     settings::{
-        self, AgentSettings,
-        store::{existing_store, kept_in, open_store},
+        self, AgentSettings, project,
+        store::{existing_store, open_store, usual_store},
     },
     signals::LAST_CAP,
 };
@@ -76,28 +80,35 @@ struct ChatPlace {
     store: Arc<dyn Store>,
     id: SessionId,
     is_kept: bool,
+    /// Whether this chat has made it, under no name of a person's: if nothing is said, nothing stays.
+    is_own: bool,
 }
 
 /// Chats until the person leaves or the session is stopped.
 pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
-    let ChatArgs { session, store: path, agent: said, no_snapshots } = args;
-    let is_kept = kept_in(session.as_ref(), path.as_ref())?.is_some();
-    let id = session.map_or_else(SessionId::fresh, SessionId::from);
-    let store = if is_kept { open_store(path.clone())? } else { Arc::new(MemoryStore::default()) };
-    let mut place = ChatPlace { store, id, is_kept };
-    let mut next = Next::default();
+    let Some((mut place, notes)) = keeping::first(&args, is_on_terminal()).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let ChatArgs { store: path, agent: said, no_snapshots, .. } = args;
+    let (mut next, mut before) = (Next { notes, ..Next::default() }, None);
     loop {
-        let here = place.is_kept.then(|| place.id.as_str().to_owned());
+        let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;
+        // A new session remembers nothing yet: it works as the one before it.
+        let remembers = if place.is_own { before.take() } else { Some(place.id.as_str().to_owned()) };
+        let here = remembers.filter(|_| place.is_kept);
         let mut settings =
-            AgentSettings::complete(said.clone(), here.as_ref(), path.as_ref(), Some("all")).await?;
-        settings.kept_in = kept_in(here.as_ref(), path.as_ref())?;
+            AgentSettings::complete(said.clone(), here.as_ref(), kept.as_ref(), Some("all")).await?;
+        settings.kept_in = kept;
         if no_snapshots {
             settings.snapshots = Some(false);
         }
-        match once(&settings, &place, path.as_ref(), next).await? {
+        let after = once(&settings, &place, path.as_ref(), next).await;
+        keeping::leave_nothing(path.as_ref(), &place).await;
+        match after? {
             After::Over(code) => return Ok(code),
             After::Next(found) => {
-                place.id = SessionId::from(found.id.as_str());
+                before = Some(place.id.as_str().to_owned());
+                (place.id, place.is_own) = (SessionId::from(found.id.as_str()), found.is_new);
                 if !found.is_here {
                     (place.store, place.is_kept) = (open_store(path.clone())?, true);
                 }
@@ -123,6 +134,9 @@ async fn once(
     let asking = asking(screen.as_ref(), kept);
     let plan_end = if is_seen { PlanEnd::Question } else { PlanEnd::Answer };
     let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, (asking, plan_end)).await?;
+    if let Some(model) = &found.model {
+        crew.take_model(model).await?;
+    }
     let (snapshots, unsnapped) = snapshots_of(settings, &crew, (place, path)).await;
     let planner =
         SnapshotPlanner { planner: CurrentPlanner(Arc::clone(&crew)), snapshots: snapshots.clone() };
@@ -151,6 +165,7 @@ async fn once(
         let said = Beginning { notices: [notices, more], left, stops, found, desk };
         let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
         driver.state.markdown.look = look(settings);
+        driver.state.kept.project = project::here(settings.args.root.as_deref())?;
         driver.drive().await
     };
     crew.leave().await;
@@ -186,17 +201,22 @@ fn begin(
     let (mode, base) = crew.modes();
     state.custom = crew.project().commands.clone();
     state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
+    state.kept.is_named = place.is_kept && !place.is_own;
+    state.kept.returns = place.is_kept.then(|| conversations::returns(&host.id, path));
+    state.kept.model = found.model;
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
     }
-    notices.iter().chain(&more).for_each(|notice| state.tell(Tone::Aside, notice));
+    notices.iter().chain(&more).chain(&found.notes).for_each(|notice| state.tell(Tone::Aside, notice));
     if let Some(left) = left {
         left.show(&mut state, Instant::now());
     }
     stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
     found.rows.iter().for_each(|row| state.tell(Tone::Plain, row));
     state.input.set(found.typed);
-    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { existing_store(path.cloned())? };
+    // A usual store that cannot be used is no reason not to talk: no other session is listed then.
+    let others = || existing_store(path.cloned()).unwrap_or_default();
+    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };
     let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
     let people = (Arc::clone(host), Arc::clone(crew));
     Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, ((times, desk), store, rewinds)))
@@ -209,7 +229,7 @@ async fn open(
     deadline: Deadline,
     is_seen: bool,
 ) -> anyhow::Result<(Session<String>, Option<Left>, Vec<String>)> {
-    let ChatPlace { store, id, is_kept } = place;
+    let ChatPlace { store, id, is_kept, .. } = place;
     if *is_kept {
         let stops = reopen::stops(&**store, id).await;
         let (session, _) = conversation::own(builder, deadline, (store, id), None).await?;

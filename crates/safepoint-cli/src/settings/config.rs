@@ -53,6 +53,8 @@ pub(crate) struct Config {
     /// Whether anything of a project is read; by default it is.
     project: Option<bool>,
     theme: Option<Theme>,
+    /// Whether a conversation on a terminal is stored, if it is not said.
+    pub(crate) keep: Option<bool>,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]

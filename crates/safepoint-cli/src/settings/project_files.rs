@@ -14,7 +14,10 @@ use std::{
 
 use rustix::fs::OFlags;
 
-use crate::{render::chat::custom::CustomCommands, settings::config as user};
+use crate::{
+    render::chat::custom::CustomCommands,
+    settings::{config as user, project},
+};
 
 pub(crate) mod agents;
 mod commands;
@@ -56,8 +59,7 @@ impl ProjectPlace {
     pub(crate) fn around(working: Option<&Path>) -> io::Result<Self> {
         let working =
             working.map_or_else(std::env::current_dir, |path| Ok(path.to_owned()))?.canonicalize()?;
-        let is_root = |folder: &&Path| folder.join(".git").symlink_metadata().is_ok();
-        let root = working.ancestors().find(is_root).unwrap_or(&working).to_owned();
+        let root = project::root_of(&working);
         Ok(Self { working, root })
     }
 

@@ -342,7 +342,7 @@ fn one_ctrl_c_of_an_idle_chat_ends_nothing() {
             chat.terminal.press(keys);
             chat.terminal.until_it(input, |screen| screen.contains(input));
         }
-        chat.terminal.screen().contains("Ctrl-C again ends this chat, which is not stored")
+        chat.terminal.screen().contains("Ctrl-C again ends this chat, stored as ses_")
     });
     chat.say("and more");
     chat.terminal.until("second answer");

@@ -23,6 +23,7 @@ use tokio::{
 };
 
 use super::{
+    conversations::KeptNews,
     desk::Desk,
     rewinding::{Next, RewindNews, Rewinds},
     sending::WithFiles,
@@ -33,6 +34,7 @@ use crate::{
     exit,
     render::chat::{
         events::ChatEvent,
+        kept::KeptAsk,
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
@@ -108,6 +110,9 @@ pub(crate) enum Later {
     Paged(Option<String>),
     Typing(TypingNews),
     WithFiles(WithFiles),
+    Kept(KeptNews),
+    /// There is no turn to resume: another conversation may be.
+    Pick,
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -232,6 +237,7 @@ impl Driver {
             Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
             Woke::Later(Later::Model(name)) => {
                 self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
+                self.state.kept.model = Some(name.clone());
                 self.state.model = name;
             }
             Woke::Later(Later::Listed(ids, text)) => {
@@ -248,6 +254,8 @@ impl Driver {
             Woke::Later(Later::Paged(failure)) => self.paged(failure),
             Woke::Later(Later::Typing(news)) => self.typing_news(news),
             Woke::Later(Later::WithFiles(message)) => self.push_with(message),
+            Woke::Later(Later::Kept(news)) => self.kept_news(news),
+            Woke::Later(Later::Pick) => self.kept(KeptAsk::Pick),
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -305,7 +313,7 @@ impl Driver {
                 Action::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
-                    self.perform_later(Action::GoTo(id.unwrap_or(named)));
+                    self.kept(KeptAsk::Open(id.unwrap_or(named)));
                 }
                 Action::Rewind(ask) => self.rewind(ask),
                 Action::Preview(asked) => self.preview(*asked),
@@ -315,6 +323,7 @@ impl Driver {
                     self.crew.set_mode(mode);
                     self.state.about.tools = self.crew.tools();
                 }
+                Action::Kept(ask) => self.kept(ask),
                 act => self.perform_later(act),
             }
         }

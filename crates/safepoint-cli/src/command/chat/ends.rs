@@ -4,7 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use safepoint::{Reason, SessionHandle, session::SessionStop};
+use safepoint::{
+    Reason, SessionHandle,
+    session::{ExitReason, SessionStop},
+};
 use safepoint_tools::process::Processes;
 
 use super::{
@@ -105,22 +108,29 @@ impl Driver {
     }
 
     /// What is left to say goes up, the pane goes away.
-    pub(crate) async fn end(mut self) -> anyhow::Result<After> {
+    pub(super) async fn end(mut self) -> anyhow::Result<After> {
         self.desk.lent.end();
         self.end_own().await;
         self.state.end_text();
-        let typed = self.state.input.take();
+        let mut typed = self.state.input.take();
+        if let Some(next) = self.next.as_mut().filter(|next| next.typed.is_empty()) {
+            // What was begun while this one was left is there in the next one.
+            next.typed = std::mem::take(&mut typed);
+        }
         let back = self.state.handed.take();
         for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
             self.state.tell(Tone::Aside, &format!("not sent: {text}"));
         }
         if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
-            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
+            && let ExitReason::Failed(error) = exit.await.reason()
         {
             self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
             self.code = self.code.max(1);
         } else if self.state.leaving.is_none() {
-            self.code = exit::code::STOPPED;
+            self.code = code::STOPPED;
+        }
+        if let Some(farewell) = self.state.farewell().filter(|_| self.next.is_none()) {
+            self.state.tell(Tone::Aside, &farewell);
         }
         let last = self.last_frame();
         self.terminal.leave(last);

@@ -81,14 +81,9 @@ impl Driver {
             let answer = match act {
                 Action::Resume => match host.session.resume().await {
                     true => None,
-                    false => Some(list(store.as_ref(), &host, columns).await),
+                    false => Some(Later::Pick),
                 },
                 Action::List => Some(list(store.as_ref(), &host, columns).await),
-                Action::GoTo(named) => Some(match reopen::meant(store.as_ref(), &host.id, &named).await {
-                    Ok(Ok(id)) => Later::Next(id),
-                    Ok(Err(why)) => Later::Message(Tone::Plain, why),
-                    Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
-                }),
                 Action::Decide(id, decision) => {
                     // It may resume a turn, which changes files at once.
                     if let Some(snapshots) = snapshots.filter(|_| host.session.current_turn().is_none()) {
@@ -116,6 +111,8 @@ impl Driver {
                 | Action::Page(_)
                 | Action::Typing(_)
                 | Action::Mode(_)
+                | Action::Kept(_)
+                | Action::GoTo(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));

@@ -1,9 +1,6 @@
 //! A signal while the chat's own thread is busy.
 
-use std::{
-    sync::{Arc, mpsc},
-    time::Duration,
-};
+use std::{sync::mpsc, time::Duration};
 
 use rustix::process::{self, getpid, kill_process};
 use safepoint::{Agent, Session, session::ChatPlanner};
@@ -28,8 +25,7 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
     let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
     let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
-    let _answers =
-        Driver::answers(&signals, &session.handle(), &Processes::new("run_1"), &Lent::default());
+    let _answers = Driver::answers(&signals, &session.handle(), &Processes::new("run_1"), &Lent::default());
     let (tell, ended) = mpsc::channel();
     let handle = session.handle();
     runtime.spawn(async move {

@@ -1,6 +1,7 @@
 //! Commands that begin with a slash: what there is, and what each does.
 
 use super::{
+    kept::KeptAsk,
     queue::PushKind,
     rewind::RewindAsk,
     state::{Action, Leave, State, Tone},
@@ -8,10 +9,22 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 16] = [
+const COMMANDS: [(&str, &str); 21] = [
     ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
-    ("resume", "resume the turn that was stopped or failed; `/resume N` or an id: another session"),
+    (
+        "resume",
+        "resume the turn that was stopped or failed, else list the stored conversations; `/resume all` lists them in any case; \
+         `/resume N` or an id opens one",
+    ),
+    ("new", "begin a new conversation; this one stays, and you can come back to it"),
+    ("clear", "the same as /new"),
+    ("rename", "`/rename TITLE` gives this conversation a title"),
+    ("fork", "continue in a copy of this conversation; `/fork N` copies it up to the end of turn N"),
+    (
+        "export",
+        "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page",
+    ),
     ("sessions", "list stored and running sessions with their last state"),
     ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
     ("undo", "take the last `/rewind` back"),
@@ -85,6 +98,7 @@ impl State {
             ("model", "") => self.tell(Tone::Plain, &format!("the model is {}", self.model)),
             ("model", named) => self.actions.push(Action::Model(named.to_owned())),
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
+            (kept, rest) if self.kept_command(kept, rest) => {}
             ("quit" | "exit" | "q", _) => self.quit(Leave::Tidily),
             (custom, rest) => self.custom_command(custom, rest),
         }
@@ -106,6 +120,7 @@ impl State {
         match named {
             _ if self.work.is_some() => self.tell(Tone::Aside, "a turn is running; /stop first"),
             "" => self.actions.push(Action::Resume),
+            "all" => self.actions.push(Action::Kept(KeptAsk::Pick)),
             named => self.actions.push(Action::GoTo(named.to_owned())),
         }
     }

@@ -292,7 +292,8 @@ impl State {
     /// The commands of the program, then those of the user and the project.
     fn command_rows(&self, typed: &str) -> Vec<MenuRow> {
         let begun = typed.strip_prefix('/').unwrap_or(typed);
-        commands::known()
+        let own: Vec<(&str, &str)> = commands::known().collect();
+        own.into_iter()
             .chain(self.custom.list())
             .filter(|(name, _)| name.starts_with(begun))
             .map(|(name, about)| {

@@ -34,7 +34,10 @@ pub(crate) enum ChatEvent {
 impl State {
     pub(crate) fn hear(&mut self, chat_event: ChatEvent, now: Instant) -> Vec<Action> {
         match chat_event {
-            ChatEvent::Accepted { id, item } => self.items.accepted(id, item, self.is_running()),
+            ChatEvent::Accepted { id, item } => {
+                self.kept.is_begun = true;
+                self.items.accepted(id, item, self.is_running());
+            }
             ChatEvent::Started(items) => self.begin(&items),
             ChatEvent::Event(event) => self.session_event(event, now),
         }

@@ -35,7 +35,11 @@ impl State {
     fn press(&mut self, key: KeyEvent, now: Instant) {
         let (may_answer, may_choose) = (self.may_answer(now), self.may_choose(now));
         let may_decide = self.may_decide_plan(now);
-        self.pressed = Some(now);
+        let before = self.pressed.replace(now);
+        if self.kept_key(key, before, now) {
+            (self.ctrl_c, self.warned, self.escaped) = (None, None, None);
+            return;
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
             return self.ctrl_c(now);
@@ -72,6 +76,9 @@ impl State {
     pub(crate) fn paste(&mut self, text: &str, now: Instant) -> Vec<Action> {
         self.pressed = Some(now);
         (self.ctrl_c, self.warned) = (None, None);
+        if self.leaving.is_none() && self.kept.paste(text) {
+            return Vec::new();
+        }
         match (self.leaving.is_none(), self.is_searching()) {
             (true, false) => self.input.paste(text),
             (true, true) => self.search_paste(text),
@@ -89,7 +96,10 @@ impl State {
         let Some(asked) = self.questions.front().filter(|_| self.deciding.is_none()) else { return false };
         let is_shown = self.edits.is_shown() && matches!(self.mode, Mode::Typing | Mode::Hunks);
         let since = self.pressed.map_or(asked.since, |pressed| pressed.max(asked.since));
-        is_shown && !self.is_searching() && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
+        is_shown
+            && !self.is_searching()
+            && self.input.is_empty()
+            && now.saturating_duration_since(since) >= CALM
     }
 
     pub(super) fn typed(&mut self, key: KeyEvent) {
@@ -265,6 +275,7 @@ impl State {
     fn tell_what_ends(&mut self) {
         let session = &self.about.session;
         let what = match self.about.is_kept {
+            _ if !self.kept.is_begun => "Ctrl-C again ends this chat; so does Ctrl-D".to_owned(),
             true => format!("Ctrl-C again ends this chat, stored as {session}; so does Ctrl-D"),
             false => "Ctrl-C again ends this chat, which is not stored; so does Ctrl-D".to_owned(),
         };

@@ -66,11 +66,15 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
             }));
         }
     }
-    let (typed, cursor) = input(state);
+    let is_asked = !state.questions.is_empty();
+    let list = state.kept.pane(rows.saturating_sub(lines.len() + 1), state.columns, is_asked);
+    let (typed, cursor) = list.map_or_else(|| input(state), |list| (list.lines, list.cursor));
     let top = lines.len();
     lines.extend(typed);
     lines.extend(state.menu().iter().flat_map(Menu::lines));
-    lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+    if !state.kept.has_list() {
+        lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+    }
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
@@ -187,6 +191,7 @@ fn hint(state: &State, now: Instant) -> String {
     match (state.leaving, state.mode, state.questions.front()) {
         (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
         (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
+        _ if state.kept.hint().is_some() => state.kept.hint().unwrap_or_default(),
         (None, Mode::Denying, _) => "say why not · Enter denies with this message · Esc back".to_owned(),
         (None, Mode::Telling, _) => {
             "what did it come to? · Enter: it is done, with this · Esc back".to_owned()

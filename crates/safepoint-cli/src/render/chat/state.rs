@@ -22,6 +22,7 @@ use super::{
     custom::CustomCommands,
     edits::Edits,
     input::{Draft, Input},
+    kept::{Kept, KeptAsk},
     markdown::{self, DIM, Hyperlink, Markdown, Rows},
     modes::Modes,
     queue::{Handed, Items, PushKind},
@@ -70,6 +71,8 @@ pub(crate) enum Action {
     Rewind(RewindAsk),
     /// What the input asks for beside messages.
     Typing(TypingAction),
+    /// Do something with a stored conversation.
+    Kept(KeptAsk),
     /// End the session and the program.
     Quit(Leave),
     /// Give the terminal back to the shell until the job continues.
@@ -151,6 +154,7 @@ pub(crate) struct State {
     /// What there is to choose from while it is asked what goes back.
     pub(super) choices: Choices,
     pub(super) choice_since: Option<Instant>,
+    pub(crate) kept: Kept,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     /// The diffs of edits, asked about and made.

@@ -31,6 +31,7 @@ use crate::signals::StopLevel;
 
 mod edits;
 mod handed;
+mod kept;
 mod modes;
 mod provider;
 mod resizes;
@@ -644,7 +645,7 @@ fn commands_do_what_they_say() {
     world.say("/trace");
     world.shows("shell shell begins: sleep 100");
     world.say("/help");
-    world.shows("stop the turn at the next safe point");
+    world.shows("show the session id");
     assert_eq!(world.say("/quit"), [Action::Quit(Leave::Tidily)]);
 }
 
