@@ -253,7 +253,7 @@ fn the_search_finds_what_was_entered_in_other_chats() {
 
 /// The flags of a chat that is not stored.
 fn not_stored() -> &'static [&'static str] {
-    &[]
+    &["--no-keep"]
 }
 
 fn kept(file: &Path) -> String {

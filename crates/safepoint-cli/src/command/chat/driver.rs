@@ -246,10 +246,7 @@ impl Driver {
             }
             Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
             Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
-            Woke::Later(Later::Previewed(asked, view)) => {
-                self.state.edits.rows = self.surface.rows();
-                self.state.previewed(&asked, view, Instant::now());
-            }
+            Woke::Later(Later::Previewed(asked, view)) => self.previewed(&asked, view),
             Woke::Later(Later::AskAgain(question)) => self.state.ask_again(*question, Instant::now()),
             Woke::Later(Later::Paged(failure)) => self.paged(failure),
             Woke::Later(Later::Typing(news)) => self.typing_news(news),

@@ -1,6 +1,6 @@
 //! What a question shows of an edit, and the pager, which has the terminal for a while.
 
-use std::process::Stdio;
+use std::{process::Stdio, time::Instant};
 
 use safepoint::approval::ApprovalRequest;
 use tokio::{process::Command, task::JoinHandle};
@@ -10,7 +10,10 @@ use super::{
     driver::{Driver, Later},
     lent::Lent,
 };
-use crate::render::{chat::state::Tone, edit};
+use crate::render::{
+    chat::state::Tone,
+    edit::{self, EditView},
+};
 
 impl Driver {
     /// Looks at what a call would change. The question can be answered once that is shown.
@@ -20,6 +23,12 @@ impl Driver {
             let view = edit::looked(root, &asked).await;
             post(&later, Later::Previewed(Box::new(asked), view));
         });
+    }
+
+    /// What the call of a question would change is known.
+    pub(crate) fn previewed(&mut self, asked: &ApprovalRequest, view: Option<EditView>) {
+        self.state.edits.rows = self.surface.rows();
+        self.state.previewed(asked, view, Instant::now());
     }
 
     /// Shows a text in the pager.

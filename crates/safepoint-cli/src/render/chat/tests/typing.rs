@@ -43,13 +43,12 @@ fn typing(action: TypingAction) -> Vec<Action> {
 fn tab_completes_and_never_sends() {
     let mut world = World::running();
     world.type_in("/re");
-    for command in ["/resume ", "/rewind ", "/retry ", "/receipt "] {
+    for command in ["/resume ", "/rename ", "/rewind ", "/retry ", "/receipt "] {
         world.shows(command);
     }
     world.shows("resume the turn that was stopped or failed");
     world.shows("Tab completes · Up, Down choose · Esc stops the turn");
-    assert_eq!(world.tap(DOWN), []);
-    assert_eq!(world.tap(DOWN), []);
+    (0..3).for_each(|_| assert_eq!(world.tap(DOWN), []));
     assert_eq!(world.tap(KeyCode::Tab), []);
     assert_eq!(world.state.input.text(), "/retry");
     assert_eq!(world.tap(KeyCode::Enter), push("book a table", PushKind::Queue));
