@@ -107,7 +107,7 @@ fn a_change_of_mode_answers_no_open_question() {
     chat.until("y yes · n no");
     chat.press(SHIFT_TAB);
     chat.until("edits · ");
-    chat.until("? may write_file run");
+    chat.until("? may it make new.txt");
     chat.press(SHIFT_TAB);
     chat.until("plan · ");
     chat.until("y yes · n no");
