@@ -9,5 +9,6 @@ pub(crate) mod limits;
 pub(crate) mod mcp;
 pub(crate) mod mode;
 pub(crate) mod model;
+pub(crate) mod offered;
 mod repository;
 pub(crate) mod tools;

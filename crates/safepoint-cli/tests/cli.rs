@@ -27,6 +27,7 @@ mod cli {
     mod kept_inbox;
     mod login;
     mod markdown;
+    mod models;
     mod modes;
     mod names;
     mod newcomer;

@@ -28,7 +28,9 @@ use crate::{
         limits::limits,
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
-        model, tools,
+        model,
+        offered::{self, OfferedModels},
+        tools,
     },
     args::{agent::Approve, mode::WorkMode},
     render::{prompt::Prompt, screen::Screen},
@@ -130,6 +132,11 @@ impl CurrentAgent {
             *lock(&self.server) = chosen._server;
         }
         Ok(())
+    }
+
+    /// The models that can be taken.
+    pub(crate) async fn offered_models(&self) -> OfferedModels {
+        offered::models(&self.settings, &self.model()).await
     }
 
     /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them, and with

@@ -29,7 +29,7 @@ use super::{
     sending::WithFiles,
 };
 use crate::{
-    agent::current::CurrentAgent,
+    agent::{current::CurrentAgent, offered::OfferedModels},
     args::run::OnDisconnect,
     exit,
     render::chat::{
@@ -99,6 +99,7 @@ pub(crate) enum Later {
     /// Approvals that are no longer open.
     Gone(Vec<ApprovalId>),
     Model(String),
+    Models(OfferedModels),
     Listed(Vec<String>, String),
     Next(String),
     Rewind(RewindNews),
@@ -235,11 +236,8 @@ impl Driver {
             Woke::Later(Later::Waits(waiting)) => self.take_waiting(waiting),
             Woke::Later(Later::Message(tone, text)) => self.state.tell(tone, &text),
             Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
-            Woke::Later(Later::Model(name)) => {
-                self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
-                self.state.kept.model = Some(name.clone());
-                self.state.model = name;
-            }
+            Woke::Later(Later::Model(name)) => self.state.took_model(name),
+            Woke::Later(Later::Models(offered)) => self.state.pick_model(&offered),
             Woke::Later(Later::Listed(ids, text)) => {
                 self.listed = ids;
                 self.state.tell(Tone::Plain, &text);

@@ -101,6 +101,7 @@ impl Driver {
                     Ok(()) => Later::Model(name),
                     Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
                 }),
+                Action::OfferModels => Some(Later::Models(crew.offered_models().await)),
                 Action::Push { .. }
                 | Action::Withdraw(_)
                 | Action::HandBack

@@ -38,7 +38,7 @@ const COMMANDS: [(&str, &str); 21] = [
         "show the mode; `/mode ask`, `edits` or `plan` changes it from the next call on, as Shift-Tab does",
     ),
     ("plan", "show the last plan again, and ask whether to carry it out"),
-    ("model", "show the model; `/model PROVIDER:NAME` changes it from the next turn on"),
+    ("model", "list the models to choose from; `/model PROVIDER:NAME` changes it from the next turn on"),
     ("session", "show the session id, for `safepoint steer`, `push` and `stop` from another terminal"),
     ("quit", "exit"),
 ];
@@ -95,7 +95,7 @@ impl State {
             ("tools", _) => self.tell_tools(),
             ("mode", named) => self.mode_command(named),
             ("plan", _) => self.plan_command(),
-            ("model", "") => self.tell(Tone::Plain, &format!("the model is {}", self.model)),
+            ("model", "") => self.ask_models(),
             ("model", named) => self.actions.push(Action::Model(named.to_owned())),
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
             (kept, rest) if self.kept_command(kept, rest) => {}

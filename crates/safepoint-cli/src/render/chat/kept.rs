@@ -13,6 +13,7 @@ use ratatui_core::{
 use safepoint::ids::TurnId;
 
 use super::{
+    choosing::Choosing,
     keys::CALM,
     picker::Picked,
     sessions::{Offer, SessionPicker},
@@ -53,7 +54,7 @@ pub(crate) struct Kept {
     pub(crate) model: Option<String>,
     /// What the chat is about.
     pub(crate) project: PathBuf,
-    list: Option<SessionPicker>,
+    pub(super) list: Option<Choosing>,
     /// The file that is there already, and since when that is asked about.
     overwrite: Option<(PathBuf, Instant)>,
 }
@@ -83,7 +84,7 @@ impl Kept {
     }
 
     pub(crate) fn spent(&mut self, id: &str, spent: String) {
-        if let Some(list) = &mut self.list {
+        if let Some(Choosing::Session(list)) = &mut self.list {
             list.spent(id, spent);
         }
     }
@@ -102,7 +103,7 @@ impl State {
             return self.tell(Tone::Plain, "no other stored conversation");
         }
         if self.leaving.is_none() {
-            self.kept.list = Some(SessionPicker::new(offers));
+            self.kept.list = Some(Choosing::Session(SessionPicker::new(offers)));
         }
     }
 
@@ -121,12 +122,13 @@ impl State {
             return false;
         }
         if let Some(list) = &mut self.kept.list {
-            let picked = list.key(key);
-            if picked != Picked::Nothing {
-                self.kept.list = None;
-            }
-            if let Picked::Chosen(id) = picked {
-                self.actions.push(Action::Kept(KeptAsk::Open(id)));
+            match list.key(key) {
+                Picked::Chosen(row) => {
+                    self.actions.push(list.chosen(row));
+                    self.kept.list = None;
+                }
+                Picked::Closed => self.kept.list = None,
+                Picked::Nothing => {}
             }
             return true;
         }

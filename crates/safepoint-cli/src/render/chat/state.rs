@@ -65,6 +65,8 @@ pub(crate) enum Action {
     LookAt(Vec<ApprovalId>),
     /// Use another model from the next turn on.
     Model(String),
+    /// List the models that there are.
+    OfferModels,
     /// Let this mode hold from the next call on.
     Mode(WorkMode),
     /// Go back to an earlier turn.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::World;
+use crate::agent::offered::OfferedModels;
 use crate::render::chat::{
     kept::KeptAsk,
     keys::CALM,
@@ -165,4 +166,22 @@ fn a_chat_says_as_it_ends_how_to_come_back() {
     assert_eq!(world.state.farewell().unwrap(), "Stored; come back with `safepoint --resume 1234`");
     world.state.kept.returns = None;
     assert!(world.state.farewell().unwrap().contains("Not stored"));
+}
+
+/// The list of models: what is chosen is taken, Esc takes none, and a provider that is missing is named.
+#[test]
+fn a_model_is_chosen_from_a_list() {
+    let mut world = World::new();
+    assert_eq!(world.enters("/model"), [Action::OfferModels]);
+    let offered = OfferedModels {
+        names: vec!["openai:a".into(), "openai:b".into(), "practice".into()],
+        missing: vec!["groq: no answer within 5 s".into()],
+    };
+    world.state.pick_model(&offered);
+    world.shows("no list of models from groq: no answer within 5 s");
+    world.type_in("b");
+    assert_eq!(world.tap(KeyCode::Enter), [Action::Model("openai:b".into())]);
+    world.state.pick_model(&offered);
+    assert_eq!(world.tap(KeyCode::Esc), []);
+    world.hides("openai:a");
 }
