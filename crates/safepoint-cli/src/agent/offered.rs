@@ -7,19 +7,10 @@ use safepoint_models::{ModelBuilder, PROVIDERS};
 use tokio::time::timeout;
 
 use super::model::{self, PRACTICE};
-use crate::settings::AgentSettings;
+use crate::{render::chat::choosing::OfferedModels, settings::AgentSettings};
 
 /// A provider that does not answer within this is left out, and named.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What there is to choose from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct OfferedModels {
-    /// As `/model` takes them.
-    pub(crate) names: Vec<String>,
-    /// Providers that did not answer, and why.
-    pub(crate) missing: Vec<String>,
-}
 
 /// Asks each provider, all at once.
 pub(crate) async fn models(settings: &AgentSettings, current: &str) -> OfferedModels {

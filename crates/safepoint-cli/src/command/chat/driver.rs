@@ -29,10 +29,11 @@ use super::{
     sending::WithFiles,
 };
 use crate::{
-    agent::{current::CurrentAgent, offered::OfferedModels},
+    agent::current::CurrentAgent,
     args::run::OnDisconnect,
     exit,
     render::chat::{
+        choosing::OfferedModels,
         events::ChatEvent,
         kept::KeptAsk,
         pane,

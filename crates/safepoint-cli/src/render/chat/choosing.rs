@@ -9,7 +9,15 @@ use super::{
     state::{Action, State, Tone},
     surface::Pane,
 };
-use crate::agent::offered::OfferedModels;
+
+/// The models that there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OfferedModels {
+    /// As `/model` takes them.
+    pub(crate) names: Vec<String>,
+    /// Providers that did not answer, and why.
+    pub(crate) missing: Vec<String>,
+}
 
 /// What is chosen. Exhaustive: each says what its choice does.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::World;
-use crate::agent::offered::OfferedModels;
 use crate::render::chat::{
+    choosing::OfferedModels,
     kept::KeptAsk,
     keys::CALM,
     rewind::RewindAsk,
