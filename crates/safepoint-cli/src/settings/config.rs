@@ -20,6 +20,7 @@ use crate::{
         AgentSettings,
         commands::Commands,
         mcp::Servers,
+        notify::Notify,
         project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         rules::{Rules, Written},
         sandbox::Sandbox,
@@ -53,6 +54,7 @@ pub(crate) struct Config {
     /// Whether anything of a project is read; by default it is.
     project: Option<bool>,
     theme: Option<Theme>,
+    notify: Option<Notify>,
     /// Whether a conversation on a terminal is stored, if it is not said.
     pub(crate) keep: Option<bool>,
     #[serde(skip)]
@@ -175,6 +177,7 @@ impl Config {
             snapshots: self.snapshots,
             project: ProjectText::default(),
             theme: self.theme,
+            notify: self.notify.unwrap_or_default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
 //! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`,
-//! the `Theme`.
+//! the `Theme`, `Notify`.
 
 use std::path::Path;
 
@@ -34,6 +34,7 @@ fn every_key_is_read() {
         snapshots,
         project,
         theme,
+        notify,
         keep,
         expiry,
         read: _,
@@ -43,7 +44,7 @@ fn every_key_is_read() {
     assert!(max_tokens.is_some() && temperature.is_some() && window.is_some() && on_full.is_some());
     assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
     assert!(expiry.is_some() && snapshots.is_some() && mode.is_some() && project.is_some());
-    assert!(theme.is_some() && keep.is_some());
+    assert!(theme.is_some() && keep.is_some() && notify.is_some());
     assert_eq!(mcp.all().unwrap().len(), 3);
 }
 
@@ -57,6 +58,8 @@ fn every_word_is_read() {
         ("commands.env", ["core", "filtered", "all"]),
         ("approve", ["edits", "edits", "edits"]),
         ("mode", ["ask", "edits", "plan"]),
+        ("notify", ["auto", "bell", "off"]),
+        ("notify", ["osc9", "osc777", "off"]),
         ("commands.sandbox", ["on", "off", "off"]),
         ("theme", ["light", "dark", "dark"]),
     ] {
