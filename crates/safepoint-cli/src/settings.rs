@@ -7,12 +7,11 @@ use safepoint::ids::SessionId;
 use crate::{
     args::{agent::AgentArgs, names},
     output,
-    render::chat::markdown::look::Theme,
+    render::chat::{attention::Notify, markdown::look::Theme},
     settings::{
         commands::Commands,
         config::Config,
         mcp::Servers,
-        notify::Notify,
         project_files::{ProjectPlace, ProjectText},
         remembered::Setup,
         rules::Rules,
@@ -26,7 +25,6 @@ pub(crate) mod config;
 pub(crate) mod inputs;
 pub(crate) mod login;
 pub(crate) mod mcp;
-pub(crate) mod notify;
 pub(crate) mod project;
 pub(crate) mod project_files;
 pub(crate) mod remembered;

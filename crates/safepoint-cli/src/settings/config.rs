@@ -15,12 +15,11 @@ use crate::{
         mode::StartMode,
     },
     exit::Usage,
-    render::chat::markdown::look::Theme,
+    render::chat::{attention::Notify, markdown::look::Theme},
     settings::{
         AgentSettings,
         commands::Commands,
         mcp::Servers,
-        notify::Notify,
         project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         rules::{Rules, Written},
         sandbox::Sandbox,

@@ -273,8 +273,7 @@ impl Driver {
                 self.act(acts);
             }
             Key::Resize(..) => self.resize(terminal::size()),
-            Key::FocusGained => self.state.attention.is_in_front(true),
-            Key::FocusLost => self.state.attention.is_in_front(false),
+            Key::FocusGained | Key::FocusLost => self.state.attention.is_in_front(key == Key::FocusGained),
             // It is not asked for.
             Key::Mouse(_) => {}
         }
@@ -350,10 +349,7 @@ impl Driver {
         }
         let (links, above) = (self.state.take_links(), self.state.take_above());
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
-        let frame = self.surface.frame_with(&above, &links, pane);
-        let called = self.state.take_call();
-        if let Some(frame) = frame.into_iter().chain(called).reduce(Drawn::then) {
-            self.terminal.write(frame);
-        }
+        let frame = self.surface.frame_with(&above, &links, pane).into_iter().chain(self.state.take_call());
+        frame.reduce(Drawn::then).into_iter().for_each(|frame| self.terminal.write(frame));
     }
 }
