@@ -11,4 +11,5 @@ pub(crate) mod mode;
 pub(crate) mod model;
 pub(crate) mod offered;
 mod repository;
+pub(crate) mod todo;
 pub(crate) mod tools;

@@ -28,7 +28,7 @@ use crate::{
         limits::limits,
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
-        model, offered, tools,
+        model, offered, todo, tools,
     },
     args::{agent::Approve, mode::WorkMode},
     render::{chat::choosing::OfferedModels, prompt::Prompt, screen::Screen},
@@ -91,7 +91,9 @@ impl CurrentAgent {
         let words = Mutex::new(Vec::new());
         let note = |word: &str| lock(&words).push(word.to_owned());
         settings.sandbox = tools::sandbox(&settings, note, processes).await?;
-        let (own, servers) = tools::chosen(&settings, note, processes).await?;
+        let (mut own, servers) = tools::chosen(&settings, note, processes).await?;
+        let has_tools = settings.args.tools.as_deref().is_some_and(|list| list.trim() != "none");
+        own.extend(has_tools.then(todo::tool));
         let chosen = backend::choose(&settings, processes, AfterWord::Listens).await?;
         let name = Mutex::new(chosen.name.clone());
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();

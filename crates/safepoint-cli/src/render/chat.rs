@@ -28,4 +28,5 @@ pub(crate) mod surface;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
+pub(crate) mod todo;
 pub(crate) mod typing;

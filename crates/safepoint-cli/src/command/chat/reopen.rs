@@ -17,7 +17,10 @@ use crate::{
     control::list::{self, Listed},
     render::{
         approval::is_open,
-        chat::state::{State, Tone},
+        chat::{
+            state::{State, Tone},
+            todo::Todos,
+        },
         text::{self, cut, moment, one_line},
     },
 };
@@ -27,6 +30,8 @@ use crate::{
 pub(crate) struct Left {
     said: Vec<(TurnId, Said)>,
     questions: Vec<ApprovalRequest>,
+    /// The to-do list after each turn that changed it.
+    todos: Vec<(TurnId, Todos)>,
     label: String,
     title: String,
 }
@@ -47,24 +52,31 @@ impl Left {
         let row = store.open(session).await?;
         let (label, title) = (row.label, row.title);
         let mut said: Vec<(TurnId, Said)> = Vec::new();
+        let (mut todos, mut seen) = (Vec::new(), Todos::default());
         read_journal(store, session, |past| match past.what {
             Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
                 let people = grown.iter().filter_map(|entry| text::said(entry));
                 said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
+                if seen.see(&fact) {
+                    todos.push((turn, seen.clone()));
+                }
             }
             // Of another session's turns: none of this one takes it back.
             Ok(JournalFact::Begun { history, .. }) => {
                 said.extend(history.iter().filter_map(|entry| Some((TurnId::new(0), before(entry)?))));
             }
-            Ok(JournalFact::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
+            Ok(JournalFact::Forgotten { turn }) => {
+                said.retain(|(of, _)| *of != turn);
+                todos.retain(|(of, _)| *of != turn);
+            }
             _ => {}
         })
         .await?;
         let rows = store.approvals(session).await?;
         let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
-        Ok(Self { said, questions, label, title })
+        Ok(Self { said, questions, todos, label, title })
     }
 
     /// Shows it: the last messages, how the last turn ended, and the open approvals.
@@ -101,6 +113,7 @@ impl Left {
                 }
             }
         }
+        state.todos = self.todos.into_iter().next_back().map(|(_, todos)| todos).unwrap_or_default();
         state.gap();
         if let Some(how) = how(&self.label, self.questions.len()) {
             state.tell(Tone::Plain, &how);

@@ -9,7 +9,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 21] = [
+const COMMANDS: [(&str, &str); 22] = [
     ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
     (
@@ -32,6 +32,7 @@ const COMMANDS: [(&str, &str); 21] = [
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
     ("receipt", "show the full receipt of the last turn"),
     ("trace", "show what the last turn recorded, step by step"),
+    ("todo", "show the to-do list of the agent"),
     ("tools", "list the tools, and which ones need approval"),
     (
         "mode",
@@ -92,6 +93,7 @@ impl State {
                 None => self.tell(Tone::Aside, "no turn has ended yet"),
             },
             ("trace", _) => self.tell_trace(),
+            ("todo", _) => self.tell_todos(),
             ("tools", _) => self.tell_tools(),
             ("mode", named) => self.mode_command(named),
             ("plan", _) => self.plan_command(),

@@ -150,6 +150,9 @@ impl State {
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
         self.modes.see(fact);
+        if self.todo_fact(fact) {
+            return;
+        }
         match fact {
             Fact::ModelEnded { whole, message, .. } => {
                 self.end_text();

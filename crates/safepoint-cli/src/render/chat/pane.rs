@@ -47,6 +47,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
         running(work, now, &mut lines);
         lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
+    lines.extend(state.todos.lines());
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
     lines.extend(state.typing.own.lines(now));

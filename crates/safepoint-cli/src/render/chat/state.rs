@@ -28,6 +28,7 @@ use super::{
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
+    todo::Todos,
     typing::{Typing, TypingAction},
 };
 use crate::{
@@ -159,6 +160,7 @@ pub(crate) struct State {
     pub(super) choice_since: Option<Instant>,
     pub(crate) kept: Kept,
     pub(crate) attention: Attention,
+    pub(crate) todos: Todos,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     /// The diffs of edits, asked about and made.

@@ -37,6 +37,7 @@ mod provider;
 mod resizes;
 mod rewind;
 mod streams;
+mod todo;
 mod typing;
 
 const COLUMNS: u16 = 80;
