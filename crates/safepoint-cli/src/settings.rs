@@ -8,6 +8,7 @@ use crate::{
     args::{agent::AgentArgs, names},
     output,
     settings::{
+        chat::ChatSettings,
         commands::Commands,
         config::Config,
         mcp::Servers,
@@ -18,6 +19,7 @@ use crate::{
     },
 };
 
+pub(crate) mod chat;
 pub(crate) mod commands;
 pub(crate) mod config;
 pub(crate) mod mcp;
@@ -49,6 +51,8 @@ pub(crate) struct AgentSettings {
     pub(crate) sandbox: Sandbox,
     /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
     pub(crate) snapshots: Option<bool>,
+    /// What the config file says of the chat alone.
+    pub(crate) chat: ChatSettings,
 }
 
 impl AgentSettings {

@@ -11,15 +11,21 @@ use safepoint::{
     raw::remote::AfterWord,
     session::{ChatPlanner, Plan, PlanContext, Planner},
     stop::Failure,
+    window::Window,
 };
 use safepoint_testkit::server::ModelServer;
 use safepoint_tools::process::Processes;
 use tokio::time::timeout;
 
 use crate::{
-    agent::{approvals, backend, limits::limits, mcp::Used, model, tools},
+    agent::{approvals, backend, known, limits::limits, mcp::Used, model, tools},
     args::agent::Approve,
-    render::{prompt::Prompt, screen::Screen},
+    prices::Figures,
+    render::{
+        chat::{compact, meter::table::Fixed},
+        prompt::Prompt,
+        screen::Screen,
+    },
     settings::AgentSettings,
     signals::LAST_CAP,
     sync::lock,
@@ -39,6 +45,8 @@ pub(crate) struct CurrentAgent {
     parts: Mutex<AgentParts>,
     /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
+    /// The turn that compacts the conversation, and what its summary keeps. Held to copy or to replace it.
+    compacts: Mutex<Option<(TurnId, String)>>,
 }
 
 /// Who parts, and what it was made of.
@@ -67,6 +75,7 @@ impl CurrentAgent {
         processes: &Processes,
         asking: Asking,
     ) -> anyhow::Result<(Arc<Self>, Option<String>)> {
+        known::summarise_by_default(&mut settings);
         // An external agent brings its own tools.
         let all = if settings.args.backend.is_some() { "none" } else { "all" };
         settings.args.tools.get_or_insert_with(|| all.to_owned());
@@ -80,10 +89,11 @@ impl CurrentAgent {
         let notice = Some(words.join("\n")).filter(|words| !words.is_empty());
         let name = Mutex::new(chosen.name.clone());
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
-        let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
+        let (builder, server) = (known::windowed(chosen.builder, &settings, &chosen.name), Mutex::new(chosen._server));
         let agent = build(builder.clone(), &settings, &tools, &asking)?;
         let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0 });
-        Ok((Arc::new(Self { settings, own, servers, asking, name, parts, server }), notice))
+        let compacts = Mutex::default();
+        Ok((Arc::new(Self { settings, own, servers, asking, name, parts, server, compacts }), notice))
     }
 
     /// Another model from the next turn on.
@@ -96,10 +106,11 @@ impl CurrentAgent {
             (settings.args.base_url, settings.args.api_key_env) = (None, None);
         }
         let chosen = model::choose(&settings).await?;
+        let builder = known::windowed(chosen.builder, &settings, named);
         *lock(&self.name) = chosen.name.clone();
         let mut parts = lock(&self.parts);
-        parts.agent = build(chosen.builder.clone(), &settings, &parts.tools, &self.asking)?;
-        parts.builder = chosen.builder;
+        parts.agent = build(builder.clone(), &settings, &parts.tools, &self.asking)?;
+        parts.builder = builder;
         if chosen._server.is_some() {
             *lock(&self.server) = chosen._server;
         }
@@ -123,6 +134,31 @@ impl CurrentAgent {
 
     pub(crate) fn model(&self) -> String {
         lock(&self.name).clone()
+    }
+
+    /// What is known of the model's window, and of prices.
+    pub(crate) fn figures(&self) -> Figures {
+        known::figures(&self.settings, &self.model())
+    }
+
+    /// What each request holds beside the conversation.
+    pub(crate) fn fixed(&self) -> Fixed {
+        let system = self.settings.args.system.as_ref().map_or(0, |system| system.len() as u64);
+        let tools = lock(&self.parts).tools.clone();
+        Fixed { system, tools: known::size_of(&tools), files: Vec::new() }
+    }
+
+    /// Whether an external agent does the work, which keeps its own context.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.settings.args.backend.is_some()
+    }
+
+    /// An agent that compacts the conversation and does nothing else; the usual one if none can be made.
+    fn compacting(&self, keep: &str) -> Agent {
+        let window = Window::of(self.figures().window.unwrap_or(u64::MAX)).compact(keep);
+        let parts = lock(&self.parts);
+        let builder = parts.builder.clone().window(window);
+        build(builder, &self.settings, &parts.tools, &self.asking).unwrap_or_else(|_| parts.agent.clone())
     }
 
     /// Whether a tool, or an external agent with its own, could change files.
@@ -225,14 +261,25 @@ pub(crate) struct CurrentPlanner(pub(crate) Arc<CurrentAgent>);
 
 impl Planner<String> for CurrentPlanner {
     fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        Box::pin(async move { ChatPlanner::new(self.0.next().await).plan(situation).await })
+        Box::pin(async move {
+            let number = situation.turn;
+            let mut plan = ChatPlanner::new(self.0.next().await).plan(situation).await?;
+            if let Plan::Turn(turn) = &mut plan
+                && let Some(keep) = turn.input.first().and_then(|message| compact::keep(&message.text))
+            {
+                turn.agent = self.0.compacting(keep);
+                *lock(&self.0.compacts) = Some((number, keep.to_owned()));
+            }
+            Ok(plan)
+        })
     }
 
     fn steer(&self, item: &String) -> UserMessage {
         item.as_str().into()
     }
 
-    fn resumes(&self, _turn: TurnId) -> Option<Agent> {
-        Some(self.0.agent())
+    fn resumes(&self, turn: TurnId) -> Option<Agent> {
+        let compacts = lock(&self.0.compacts).clone().filter(|(number, _)| *number == turn);
+        Some(compacts.map_or_else(|| self.0.agent(), |(_, keep)| self.0.compacting(&keep)))
     }
 }

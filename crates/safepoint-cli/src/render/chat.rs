@@ -1,11 +1,13 @@
 //! The chat screen's model: keys and events in, acts and lines out.
 
 pub(crate) mod commands;
+pub(crate) mod compact;
 pub(crate) mod events;
 pub(crate) mod fact;
 pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod markdown;
+pub(crate) mod meter;
 pub(crate) mod pane;
 pub(crate) mod queue;
 pub(crate) mod returned;

@@ -1,6 +1,7 @@
 //! The config file: what the command line does not say.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,8 +15,10 @@ use crate::{
         duration::parse_or_never,
     },
     exit::Usage,
+    prices::OwnPrice,
     settings::{
         AgentSettings,
+        chat::{ChatSettings, Notify},
         commands::Commands,
         mcp::Servers,
         rules::{Rules, Written},
@@ -46,6 +49,10 @@ pub(crate) struct Config {
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
     snapshots: Option<bool>,
+    prices: BTreeMap<String, OwnPrice>,
+    notify: Option<Notify>,
+    #[serde(skip)]
+    chat: ChatSettings,
     #[serde(skip)]
     expiry: Option<Duration>,
     #[serde(skip)]
@@ -71,6 +78,7 @@ impl Config {
         let expiry = config.approval_expiry.as_deref().map(parse_or_never).transpose();
         config.expiry = expiry
             .map_err(|why| Usage(format!("approval_expiry in the config {}: {why}", path.display())))?;
+        config.chat = ChatSettings::new(std::mem::take(&mut config.prices), config.notify)?;
         config.read = Rules::read(path, &text, std::mem::take(&mut config.rules))?;
         Ok(config)
     }
@@ -91,6 +99,7 @@ impl Config {
             sandbox: Sandbox::default(),
             rules: self.read,
             snapshots: self.snapshots,
+            chat: self.chat,
         }
     }
 }

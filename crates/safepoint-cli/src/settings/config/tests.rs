@@ -30,6 +30,9 @@ fn every_key_is_read() {
         rules: _,
         secret_files,
         snapshots,
+        prices,
+        notify,
+        chat,
         expiry,
         read: _,
     } = config;
@@ -38,6 +41,7 @@ fn every_key_is_read() {
     assert!(max_tokens.is_some() && temperature.is_some() && window.is_some() && on_full.is_some());
     assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
     assert!(expiry.is_some() && snapshots.is_some());
+    assert!(prices.is_empty() && chat.prices.len() == 2 && notify == Some(chat.notify));
     assert_eq!(mcp.all().unwrap().len(), 3);
 }
 
@@ -50,6 +54,8 @@ fn every_word_is_read() {
         ("unknown", ["tell", "ask", "ask"]),
         ("commands.env", ["core", "filtered", "all"]),
         ("approve", ["edits", "edits", "edits"]),
+        ("notify", ["auto", "bell", "off"]),
+        ("notify", ["osc9", "osc777", "off"]),
         ("commands.sandbox", ["on", "off", "off"]),
     ] {
         for word in words {
