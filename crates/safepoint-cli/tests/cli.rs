@@ -17,16 +17,23 @@ mod cli {
     mod chat;
     mod chat_kept;
     mod control;
+    mod conversations;
     mod early;
+    mod edits;
     mod environment;
     mod floods;
     mod hostile;
     mod kept;
     mod kept_inbox;
+    mod login;
+    mod markdown;
+    mod models;
+    mod modes;
     mod names;
     mod newcomer;
     mod outgoing;
     mod practice;
+    mod project;
     mod provider;
     mod redacted;
     mod rewind;
@@ -38,6 +45,7 @@ mod cli {
     mod terminal;
     mod told;
     mod trace;
+    mod typing;
     mod unread;
 }
 

@@ -32,6 +32,8 @@ mod decisions;
 mod doors;
 #[path = "engine/early_decisions.rs"]
 mod early_decisions;
+#[path = "engine/elsewhere.rs"]
+mod elsewhere;
 #[path = "engine/endurance.rs"]
 mod endurance;
 #[path = "engine/guards.rs"]

@@ -12,7 +12,7 @@ use safepoint::{
     receipt::RequestReport,
 };
 
-use crate::render::{screen::Weight, text::brief};
+use crate::render::{edit, screen::Weight, text::brief};
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
@@ -77,12 +77,19 @@ impl Activity {
                 }
             }
             EventKind::Progress { call_id, text } => {
-                if let Some(call) = self.calls.iter_mut().find(|call| call.id == *call_id) {
+                // Of an edit it is the diff, which is shown as a whole.
+                let mut others = self.calls.iter_mut().filter(|call| !edit::is_edit(&call.name));
+                if let Some(call) = others.find(|call| call.id == *call_id) {
                     call.progress.clone_from(text);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Whether this call, which runs, edits a file.
+    pub(crate) fn edits(&self, id: &CallId) -> bool {
+        self.calls.iter().any(|call| call.id == *id && edit::is_edit(&call.name))
     }
 
     fn fact(&mut self, fact: &Fact, now: Instant) {

@@ -6,14 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossterm::event::{Event as Key, EventStream};
-use futures_util::StreamExt as _;
+use crossterm::event::Event as Key;
 use rustix::process::Signal;
 use safepoint::{
-    Grace, Reason, SafePoints, StopRequest,
+    approval::ApprovalRequest,
     event::{Event, Events},
     ids::{ApprovalId, ItemId},
-    session::{Policy, SessionEvent},
+    session::SessionEvent,
     store::Store,
 };
 use safepoint_tools::process::Processes;
@@ -23,21 +22,30 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::rewinding::{Next, RewindNews, Rewinds};
+use super::{
+    conversations::KeptNews,
+    desk::Desk,
+    rewinding::{Next, RewindNews, Rewinds},
+    sending::WithFiles,
+};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
     exit,
     render::chat::{
+        choosing::OfferedModels,
         events::ChatEvent,
+        kept::KeptAsk,
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
-        surface::{Pane, Surface},
+        surface::Surface,
         terminal::{self, Terminal},
+        typing::TypingNews,
     },
+    render::edit::EditView,
     session::host::Host,
-    signals::{self, Signals, StopLevel},
+    signals::{self, Signals},
 };
 
 /// How a stop is asked.
@@ -69,6 +77,8 @@ pub(crate) struct Driver {
     /// The session to open after this one.
     pub(crate) next: Option<Next>,
     pub(crate) rewinds: Rewinds,
+    /// What helps a person type.
+    pub(crate) desk: Desk,
     pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
@@ -90,9 +100,21 @@ pub(crate) enum Later {
     /// Approvals that are no longer open.
     Gone(Vec<ApprovalId>),
     Model(String),
+    Models(OfferedModels),
     Listed(Vec<String>, String),
     Next(String),
     Rewind(RewindNews),
+    /// What the call of a question would change, if that can be shown.
+    Previewed(Box<ApprovalRequest>, Option<EditView>),
+    /// A question that is open again: its answer was refused.
+    AskAgain(Box<ApprovalRequest>),
+    /// The pager was left, and why it did not show anything.
+    Paged(Option<String>),
+    Typing(TypingNews),
+    WithFiles(WithFiles),
+    Kept(KeptNews),
+    /// There is no turn to resume: another conversation may be.
+    Pick,
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -116,7 +138,7 @@ impl Driver {
         (state, surface, terminal): (State, Surface, Terminal),
         (host, crew): (Arc<Host>, Arc<CurrentAgent>),
         processes: Processes,
-        (times, store, rewinds): (Times, Option<Arc<dyn Store>>, Rewinds),
+        ((times, desk), store, rewinds): ((Times, Desk), Option<Arc<dyn Store>>, Rewinds),
     ) -> Self {
         let later = mpsc::unbounded_channel();
         let (listed, next) = (Vec::new(), None);
@@ -132,6 +154,7 @@ impl Driver {
             listed,
             next,
             rewinds,
+            desk,
             later,
             away: None,
             go: None,
@@ -142,14 +165,17 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen(OnDisconnect::Stop)?;
-        let _answers = Self::answers(&signals, &self.host.session, &self.processes);
+        let _answers = Self::answers(&signals, &self.host.session, &self.processes, &self.desk.lent);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        let mut keys = EventStream::new();
+        self.desk.keys.take();
+        self.read_inputs();
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let left = self.host.session.queued().await;
         self.take_left(left);
+        let acts = self.state.take_actions();
+        self.act(acts);
         self.draw();
         loop {
             let woke = tokio::select! {
@@ -160,7 +186,7 @@ impl Driver {
                 // Losing this branch loses nothing: the continue signal stays pending.
                 Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
-                key = keys.next() => Woke::Key(key),
+                key = self.desk.keys.next() => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
                 Some(later) = self.later.1.recv() => Woke::Later(later),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
@@ -172,7 +198,10 @@ impl Driver {
             let is_over = matches!(woke, Woke::Event(None));
             self.take_signals(&mut signals);
             self.take(woke, &mut events, &mut signals);
+            let acts = self.state.take_actions();
+            self.act(acts);
             self.tell_of_snapshots();
+            self.keep_inputs();
             if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
                 break;
             }
@@ -187,6 +216,8 @@ impl Driver {
             // A terminal that went away may say so by the end of its keys.
             Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, exit::code::HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
+            // The other program and this one were stopped and continue together.
+            Woke::Continued if self.desk.lent.is_lent() => {}
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;
@@ -206,16 +237,21 @@ impl Driver {
             Woke::Later(Later::Waits(waiting)) => self.take_waiting(waiting),
             Woke::Later(Later::Message(tone, text)) => self.state.tell(tone, &text),
             Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
-            Woke::Later(Later::Model(name)) => {
-                self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
-                self.state.model = name;
-            }
+            Woke::Later(Later::Model(name)) => self.state.took_model(name),
+            Woke::Later(Later::Models(offered)) => self.state.pick_model(&offered),
             Woke::Later(Later::Listed(ids, text)) => {
                 self.listed = ids;
                 self.state.tell(Tone::Plain, &text);
             }
             Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
             Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
+            Woke::Later(Later::Previewed(asked, view)) => self.previewed(&asked, view),
+            Woke::Later(Later::AskAgain(question)) => self.state.ask_again(*question, Instant::now()),
+            Woke::Later(Later::Paged(failure)) => self.paged(failure),
+            Woke::Later(Later::Typing(news)) => self.typing_news(news),
+            Woke::Later(Later::WithFiles(message)) => self.push_with(message),
+            Woke::Later(Later::Kept(news)) => self.kept_news(news),
+            Woke::Later(Later::Pick) => self.kept(KeptAsk::Pick),
             // The session has reported it.
             Woke::Later(Later::Left) => {}
             // Where there is no shell that could stop this job, nothing has.
@@ -231,7 +267,10 @@ impl Driver {
                 let acts = self.state.key(key, now);
                 self.act(acts);
             }
-            Key::Paste(text) => self.state.paste(&text, now),
+            Key::Paste(text) => {
+                let acts = self.state.paste(&text, now);
+                self.act(acts);
+            }
             Key::Resize(..) => self.resize(terminal::size()),
             _ => {}
         }
@@ -258,7 +297,7 @@ impl Driver {
         self.act(acts);
     }
 
-    fn act(&mut self, acts: Vec<Action>) {
+    pub(super) fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
                 Action::Push { text, how } => self.push(text, how),
@@ -270,31 +309,20 @@ impl Driver {
                 Action::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
-                    self.perform_later(Action::GoTo(id.unwrap_or(named)));
+                    self.kept(KeptAsk::Open(id.unwrap_or(named)));
                 }
                 Action::Rewind(ask) => self.rewind(ask),
+                Action::Preview(asked) => self.preview(*asked),
+                Action::Page(text) => self.page(text),
+                Action::Typing(action) => self.typing(action),
+                Action::Mode(mode) => {
+                    self.crew.set_mode(mode);
+                    self.state.about.tools = self.crew.tools();
+                }
+                Action::Kept(ask) => self.kept(ask),
                 act => self.perform_later(act),
             }
         }
-    }
-
-    fn push(&mut self, text: String, how: PushKind) {
-        let policy = if how == PushKind::Steer { Policy::steer() } else { Policy::Enqueue };
-        if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
-            self.state.tell(Tone::Bad, &error.to_string());
-            self.state.back(&error.into_item().unwrap_or_default());
-        }
-    }
-
-    fn stop(&self, level: StopLevel) {
-        let request = match (level, Grace::try_from(self.times.grace)) {
-            (StopLevel::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
-            _ => StopRequest::now(),
-        };
-        let request =
-            request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"));
-        // The run's events tell what it reached.
-        drop(self.host.session.stop_turn(None, request));
     }
 
     /// Whether more can be taken in: of a terminal that is slow so much waits, and what the session shows beyond that is
@@ -304,7 +332,7 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        if self.away.is_some() || !self.terminal.is_free() {
+        if self.away.is_some() || self.desk.lent.is_lent() || !self.terminal.is_free() {
             return;
         }
         // The size is read too: its event may come late.
@@ -316,35 +344,10 @@ impl Driver {
         if !self.surface.is_steady(Instant::now()) {
             return;
         }
-        let above = self.state.take_above();
+        let (links, above) = (self.state.take_links(), self.state.take_above());
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
-        if let Some(frame) = self.surface.frame(&above, pane) {
+        if let Some(frame) = self.surface.frame_with(&above, &links, pane) {
             self.terminal.write(frame);
         }
-    }
-
-    /// What is left to say goes up, the pane goes away.
-    async fn end(mut self) -> anyhow::Result<After> {
-        self.state.end_text();
-        let typed = self.state.input.take();
-        let back = self.state.handed.take();
-        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
-            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
-        }
-        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
-            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
-        {
-            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
-            self.code = self.code.max(1);
-        } else if self.state.leaving.is_none() {
-            self.code = exit::code::STOPPED;
-        }
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
-        self.terminal.leave(last);
-        Ok(match self.next {
-            Some(next) => After::Next(Box::new(next)),
-            None => After::Over(exit::with(self.code)),
-        })
     }
 }

@@ -81,14 +81,9 @@ impl Driver {
             let answer = match act {
                 Action::Resume => match host.session.resume().await {
                     true => None,
-                    false => Some(list(store.as_ref(), &host, columns).await),
+                    false => Some(Later::Pick),
                 },
                 Action::List => Some(list(store.as_ref(), &host, columns).await),
-                Action::GoTo(named) => Some(match reopen::meant(store.as_ref(), &host.id, &named).await {
-                    Ok(Ok(id)) => Later::Next(id),
-                    Ok(Err(why)) => Later::Message(Tone::Plain, why),
-                    Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
-                }),
                 Action::Decide(id, decision) => {
                     // It may resume a turn, which changes files at once.
                     if let Some(snapshots) = snapshots.filter(|_| host.session.current_turn().is_none()) {
@@ -106,12 +101,19 @@ impl Driver {
                     Ok(()) => Later::Model(name),
                     Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
                 }),
+                Action::OfferModels => Some(Later::Models(crew.offered_models().await)),
                 Action::Push { .. }
                 | Action::Withdraw(_)
                 | Action::HandBack
                 | Action::Stop(_)
                 | Action::Quit(_)
                 | Action::Rewind(_)
+                | Action::Preview(_)
+                | Action::Page(_)
+                | Action::Typing(_)
+                | Action::Mode(_)
+                | Action::Kept(_)
+                | Action::GoTo(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));
@@ -135,7 +137,9 @@ async fn decide(
         }
         Err(error) => {
             post(later, Later::Message(Tone::Aside, error.to_string()));
-            Some(Later::Gone(vec![id]))
+            // Of arguments that do not fit nothing was recorded: the question is open.
+            let open = host.session.approvals().await.into_iter().find(|open| open.id == id);
+            Some(open.map_or_else(|| Later::Gone(vec![id]), |open| Later::AskAgain(Box::new(open))))
         }
     }
 }

@@ -12,12 +12,13 @@ use safepoint::{
     store::Store,
 };
 
+use super::conversations::short;
 use crate::{
     control::list::{self, Listed},
     render::{
         approval::is_open,
         chat::state::{State, Tone},
-        text::{self, cut, moment},
+        text::{self, cut, moment, one_line},
     },
 };
 
@@ -27,6 +28,7 @@ pub(crate) struct Left {
     said: Vec<(TurnId, Said)>,
     questions: Vec<ApprovalRequest>,
     label: String,
+    title: String,
 }
 
 /// Who said what. Exhaustive: the two sides of a conversation.
@@ -42,7 +44,8 @@ impl Left {
     /// # Errors
     /// The store's.
     pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
-        let label = store.open(session).await?.label;
+        let row = store.open(session).await?;
+        let (label, title) = (row.label, row.title);
         let mut said: Vec<(TurnId, Said)> = Vec::new();
         read_journal(store, session, |past| match past.what {
             Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
@@ -61,24 +64,28 @@ impl Left {
         let rows = store.approvals(session).await?;
         let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
-        Ok(Self { said, questions, label })
+        Ok(Self { said, questions, label, title })
     }
 
     /// Shows it: the last messages, how the last turn ended, and the open approvals.
     pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
-        if self.said.is_empty() && !state.about.is_kept {
+        state.kept.is_begun |= !self.said.is_empty();
+        if self.said.is_empty() && !state.kept.is_named {
             return;
         }
         if self.said.is_empty() {
             let kept = format!("stored as {session}; `safepoint chat --session {session}` reopens it");
             return state.tell(Tone::Aside, &kept);
         }
+        // A name that the program gave says nothing to a person.
+        let is_named = short(&session) == session || self.title.is_empty();
+        let name = if is_named { session.clone() } else { one_line(&self.title) };
         let before = self.said.len().saturating_sub(SHOWN);
         let earlier = if before > 0 { format!("; {before} messages before these") } else { String::new() };
         let head = match state.about.is_kept {
-            true => format!("Reopened {session}{earlier} (`safepoint trace {session}` shows all)"),
+            true => format!("Reopened {name}{earlier} (`safepoint trace {session}` shows all)"),
             false => format!("The conversation so far{earlier}"),
         };
         state.tell(Tone::Aside, &head);

@@ -99,6 +99,15 @@ impl Terminal {
         Ok(kill_current_process_group(Signal::TSTP)?)
     }
 
+    /// Gives the terminal to another program of this job, which has it until this one takes it over again.
+    ///
+    /// # Errors
+    /// If the mode cannot be changed.
+    pub(crate) fn lend(&self, last: Option<Drawn>) -> io::Result<()> {
+        self.leave(last);
+        terminal::disable_raw_mode()
+    }
+
     /// Takes the terminal over again.
     ///
     /// # Errors

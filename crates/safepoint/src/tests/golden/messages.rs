@@ -309,6 +309,10 @@ fn approvals() {
             }),
         )
         .json("decision", decisions())
+        .json(
+            "decision with a message",
+            [Decision::ApproveWith { args: json!({"amount": 5}), message: "the user lowered it".into() }],
+        )
         .json::<ApprovalRequest>("approval request", [plain_question(), question()])
         .check();
 }
@@ -318,7 +322,7 @@ pub(super) fn decisions() -> Vec<Decision> {
         Decision::Approve => Decision::Approve;
         Decision::ApproveAlways { .. } =>
             Decision::ApproveAlways { covers: AllowScope::Call }, Decision::ApproveAlways { covers: AllowScope::Tool };
-        Decision::ApproveWith { .. } => Decision::ApproveWith { args: json!({"amount": 5}) };
+        Decision::ApproveWith { .. } => Decision::approve_with(json!({"amount": 5}));
         Decision::Deny { .. } => Decision::Deny { message: "no".into() };
         Decision::Respond { .. } => Decision::Respond { result: "done by hand".into() };
     })
