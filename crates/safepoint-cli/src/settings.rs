@@ -13,6 +13,7 @@ use crate::{
         commands::Commands,
         config::Config,
         mcp::Servers,
+        notify::Notify,
         project_files::{ProjectPlace, ProjectText},
         remembered::Setup,
         rules::Rules,
@@ -27,6 +28,7 @@ pub(crate) mod config;
 pub(crate) mod inputs;
 pub(crate) mod login;
 pub(crate) mod mcp;
+pub(crate) mod notify;
 pub(crate) mod project;
 pub(crate) mod project_files;
 pub(crate) mod remembered;
@@ -64,6 +66,7 @@ pub(crate) struct AgentSettings {
     pub(crate) project: ProjectText,
     /// The background of the terminal, if the config file says it.
     pub(crate) theme: Option<Theme>,
+    pub(crate) notify: Notify,
 }
 
 impl AgentSettings {

@@ -43,6 +43,7 @@ use crate::{
     output::Stream,
     render::{
         chat::{
+            attention::Attention,
             markdown::look::Look,
             modes::Modes,
             state::{About, State, Tone},
@@ -162,10 +163,13 @@ async fn once(
     } else {
         let desk = Desk::new(settings, place.is_kept)?;
         let more = settings.project.lines().chain(unsnapped).collect();
-        let said = Beginning { notices: [notices, more], left, stops, found, desk };
+        let project = project::here(settings.args.root.as_deref())?;
+        let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let attention = Attention::of(variable, settings.notify, &name);
+        let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
         let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
         driver.state.markdown.look = look(settings);
-        driver.state.kept.project = project::here(settings.args.root.as_deref())?;
+        driver.state.kept.project = project;
         driver.drive().await
     };
     crew.leave().await;
@@ -185,6 +189,7 @@ struct Beginning {
     stops: Vec<String>,
     found: Next,
     desk: Desk,
+    attention: Attention,
 }
 
 /// The chat on the terminal.
@@ -194,10 +199,11 @@ fn begin(
     (processes, times): (Processes, Times),
     (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
-    let Beginning { notices: [notices, more], left, stops, found, desk } = said;
+    let Beginning { notices: [notices, more], left, stops, found, desk, attention } = said;
     let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable));
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
+    state.attention = attention;
     let (mode, base) = crew.modes();
     state.custom = crew.project().commands.clone();
     state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
@@ -219,7 +225,8 @@ fn begin(
     let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };
     let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
     let people = (Arc::clone(host), Arc::clone(crew));
-    Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, ((times, desk), store, rewinds)))
+    let terminal = Terminal::enter(&state.attention)?;
+    Ok(Driver::new((state, surface, terminal), people, processes, ((times, desk), store, rewinds)))
 }
 
 /// Opens the session: in its store; in memory, so that it can be gone back in; or nowhere, where nothing can be drawn.

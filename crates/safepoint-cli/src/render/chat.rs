@@ -1,5 +1,6 @@
 //! The chat screen's model: keys and events in, acts and lines out.
 
+pub(crate) mod attention;
 pub(crate) mod choosing;
 pub(crate) mod commands;
 pub(crate) mod compact;

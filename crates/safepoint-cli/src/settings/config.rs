@@ -23,6 +23,7 @@ use crate::{
         chat::{ChatSettings, Notify},
         commands::Commands,
         mcp::Servers,
+        notify::Notify,
         project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         rules::{Rules, Written},
         sandbox::Sandbox,
@@ -60,6 +61,7 @@ pub(crate) struct Config {
     /// Whether anything of a project is read; by default it is.
     project: Option<bool>,
     theme: Option<Theme>,
+    notify: Option<Notify>,
     /// Whether a conversation on a terminal is stored, if it is not said.
     pub(crate) keep: Option<bool>,
     #[serde(skip)]
@@ -184,6 +186,7 @@ impl Config {
             chat: self.chat,
             project: ProjectText::default(),
             theme: self.theme,
+            notify: self.notify.unwrap_or_default(),
         }
     }
 }

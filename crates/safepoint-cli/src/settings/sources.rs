@@ -11,7 +11,7 @@ use super::{
 use crate::exit::Usage;
 
 /// What holds where nothing is written.
-const DEFAULTS: [(&str, &str); 9] = [
+const DEFAULTS: [(&str, &str); 11] = [
     ("tools", "all in a chat, none in a run"),
     ("parallel", "8"),
     ("approve", "ask"),
@@ -21,6 +21,8 @@ const DEFAULTS: [(&str, &str); 9] = [
     ("max_rounds", "100"),
     ("snapshots", "true"),
     ("project", "true"),
+    ("keep", "true"),
+    ("notify", "auto"),
 ];
 
 /// A line for each key: its value, and where it is from. Values that may be secret are not in it.

@@ -20,6 +20,7 @@ impl Driver {
     pub(crate) fn go_on(&mut self) {
         self.away = None;
         self.surface.forget();
+        self.state.attention.forget();
         if let Err(error) = self.terminal.go_on() {
             self.state.tell(Tone::Bad, &format!("the terminal cannot be taken over again: {error}"));
         }

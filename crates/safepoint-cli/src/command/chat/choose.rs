@@ -14,6 +14,7 @@ use super::{conversations, keeping, paint};
 use crate::{
     args::run::OnDisconnect,
     render::chat::{
+        attention::Attention,
         picker::Picked,
         sessions::SessionPicker,
         surface::{Pane, Surface},
@@ -47,7 +48,7 @@ async fn shown(
     spent: &mut mpsc::UnboundedReceiver<(String, String)>,
 ) -> anyhow::Result<Option<SessionId>> {
     let mut surface = Surface::new(paint(), terminal::size());
-    let terminal = Terminal::enter()?;
+    let terminal = Terminal::enter(&Attention::default())?;
     let mut signals = Signals::listen(OnDisconnect::Stop)?;
     let mut keys = EventStream::new();
     let mut ticks = interval(TICK);

@@ -32,6 +32,7 @@ use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
     exit,
+    output::Drawn,
     render::chat::{
         choosing::OfferedModels,
         events::ChatEvent,
@@ -272,7 +273,10 @@ impl Driver {
                 self.act(acts);
             }
             Key::Resize(..) => self.resize(terminal::size()),
-            _ => {}
+            Key::FocusGained => self.state.attention.is_in_front(true),
+            Key::FocusLost => self.state.attention.is_in_front(false),
+            // It is not asked for.
+            Key::Mouse(_) => {}
         }
     }
 
@@ -346,7 +350,9 @@ impl Driver {
         }
         let (links, above) = (self.state.take_links(), self.state.take_above());
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
-        if let Some(frame) = self.surface.frame_with(&above, &links, pane) {
+        let frame = self.surface.frame_with(&above, &links, pane);
+        let called = self.state.take_call();
+        if let Some(frame) = frame.into_iter().chain(called).reduce(Drawn::then) {
             self.terminal.write(frame);
         }
     }

@@ -66,6 +66,7 @@ impl State {
             }
             SessionEvent::TurnEnded { turn, fate, receipt } => {
                 self.last_turn = Some(turn);
+                self.attention.ended(receipt.ending);
                 self.ended(fate, receipt, now);
             }
             SessionEvent::TurnQuiet { survivors, .. } => self.quiet(&survivors, event.at),
@@ -205,6 +206,7 @@ impl State {
             return;
         }
         self.end_text();
+        self.attention.call(&format!("it asks about {}", question.tool));
         self.questions.push_back(Asked { question, since: now });
         if self.questions.len() == 1 {
             self.put_question(now);

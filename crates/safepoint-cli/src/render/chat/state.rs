@@ -19,6 +19,7 @@ use safepoint::{
 };
 
 use super::{
+    attention::Attention,
     custom::CustomCommands,
     edits::Edits,
     input::{Draft, Input},
@@ -157,6 +158,7 @@ pub(crate) struct State {
     pub(super) choices: Choices,
     pub(super) choice_since: Option<Instant>,
     pub(crate) kept: Kept,
+    pub(crate) attention: Attention,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     /// The diffs of edits, asked about and made.

@@ -1,6 +1,6 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
 //! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`,
-//! the `Theme`.
+//! the `Theme`, `Notify`.
 
 use std::path::Path;
 
@@ -37,6 +37,7 @@ fn every_key_is_read() {
         chat,
         project,
         theme,
+        notify,
         keep,
         expiry,
         read: _,
@@ -47,7 +48,7 @@ fn every_key_is_read() {
     assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
     assert!(prices.is_empty() && chat.prices.len() == 2 && notify == Some(chat.notify));
     assert!(expiry.is_some() && snapshots.is_some() && mode.is_some() && project.is_some());
-    assert!(theme.is_some() && keep.is_some());
+    assert!(theme.is_some() && keep.is_some() && notify.is_some());
     assert_eq!(mcp.all().unwrap().len(), 3);
 }
 
@@ -63,6 +64,8 @@ fn every_word_is_read() {
         ("notify", ["auto", "bell", "off"]),
         ("notify", ["osc9", "osc777", "off"]),
         ("mode", ["ask", "edits", "plan"]),
+        ("notify", ["auto", "bell", "off"]),
+        ("notify", ["osc9", "osc777", "off"]),
         ("commands.sandbox", ["on", "off", "off"]),
         ("theme", ["light", "dark", "dark"]),
     ] {

@@ -18,7 +18,7 @@ pub(crate) enum Taking {
 }
 
 /// Every key of a config file.
-pub(crate) const KEYS: [(&str, Taking); 21] = [
+pub(crate) const KEYS: [(&str, Taking); 24] = [
     ("model", Taking::WithConsent),
     ("base_url", Taking::Never("it decides to whom keys and messages go")),
     ("api_key_env", Taking::Never("it decides which key is sent")),
@@ -40,6 +40,9 @@ pub(crate) const KEYS: [(&str, Taking); 21] = [
     ("secret_files", Taking::Always),
     ("snapshots", Taking::Strictest("true")),
     ("project", Taking::Never("it decides whether a project is read at all")),
+    ("keep", Taking::Never("it decides whether your conversations are stored")),
+    ("theme", Taking::Never("it is about your terminal")),
+    ("notify", Taking::Never("it is about your terminal")),
 ];
 
 /// What becomes of one key of a file. Exhaustive: it holds, waits for consent, or is refused.
@@ -91,6 +94,17 @@ mod tests {
 
     fn of(text: &str, is_trusted: bool) -> Vec<(String, Verdict)> {
         verdicts(&text.parse().unwrap(), is_trusted)
+    }
+
+    /// The keys are those of the golden config file, which has all.
+    #[test]
+    fn every_key_of_a_config_file_is_here() {
+        let golden: Table = include_str!("../../../tests/golden/config.toml").parse().unwrap();
+        let mut golden: Vec<&str> = golden.keys().map(String::as_str).collect();
+        let mut known = KEYS.map(|(key, _)| key);
+        golden.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(golden, known);
     }
 
     /// S8.25: what could weaken safety is not taken from a project; some of it is never.
