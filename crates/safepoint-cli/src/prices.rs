@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use safepoint::{Usage, usage::Price};
 use serde::Deserialize;
 
+use crate::exit;
+
 /// Since when the table says this, and by whom.
 pub(crate) const AS_OF: &str = "2026-10, by the price pages of OpenAI, Anthropic and Google";
 
@@ -109,9 +111,22 @@ pub(crate) struct Figures {
     pub(crate) prices: Prices,
 }
 
+/// Looks at the prices of a config file.
+///
+/// # Errors
+/// If one of them is no price.
+pub(crate) fn check(own: &BTreeMap<String, OwnPrice>) -> Result<(), exit::Usage> {
+    for (name, price) in own {
+        if let Some(fault) = price.fault() {
+            return Err(exit::Usage(format!("prices.{name:?} in the config file: {fault}")));
+        }
+    }
+    Ok(())
+}
+
 impl OwnPrice {
     /// What is wrong with it, if anything is.
-    pub(crate) fn fault(&self) -> Option<&'static str> {
+    fn fault(&self) -> Option<&'static str> {
         let all = [Some(self.input), self.cached_input, self.cache_write, Some(self.output)];
         let is_right = |price: f64| price.is_finite() && price >= 0.0;
         (!all.into_iter().flatten().all(is_right)).then_some("a price is a number, 0 or more")

@@ -1,15 +1,18 @@
 //! What was typed, and what the config file and the session say beside it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use safepoint::ids::SessionId;
 
 use crate::{
     args::{agent::AgentArgs, names},
     output,
+    prices::OwnPrice,
     render::chat::markdown::look::Theme,
     settings::{
-        chat::ChatSettings,
         commands::Commands,
         config::Config,
         mcp::Servers,
@@ -22,7 +25,6 @@ use crate::{
     },
 };
 
-pub(crate) mod chat;
 pub(crate) mod commands;
 pub(crate) mod config;
 pub(crate) mod inputs;
@@ -60,8 +62,8 @@ pub(crate) struct AgentSettings {
     pub(crate) sandbox: Sandbox,
     /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
     pub(crate) snapshots: Option<bool>,
-    /// What the config file says of the chat alone.
-    pub(crate) chat: ChatSettings,
+    /// The prices of models that the config file names.
+    pub(crate) prices: BTreeMap<String, OwnPrice>,
     /// What the project, and the user for all projects, says to the agent.
     pub(crate) project: ProjectText,
     /// The background of the terminal, if the config file says it.

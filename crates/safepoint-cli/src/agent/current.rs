@@ -203,9 +203,15 @@ impl CurrentAgent {
 
     /// What each request holds beside the conversation.
     pub(crate) fn fixed(&self) -> Fixed {
-        let system = self.settings.args.system.as_ref().map_or(0, |system| system.len() as u64);
-        let tools = lock(&self.parts).tools.clone();
-        Fixed { system, tools: known::size_of(&tools), files: Vec::new() }
+        let said = self.settings.args.system.iter().cloned().chain(self.mode.instructions());
+        let system = said.map(|text| text.len() as u64).sum();
+        let of_project = self.settings.project.instructions.files();
+        let files =
+            of_project.iter().map(|file| (file.path.display().to_string(), file.bytes() as u64)).collect();
+        let tools = self.mode.offered(&lock(&self.parts).tools);
+        let (count, size) = known::size_of(&tools);
+        let helpers: Vec<usize> = self.helpers.list().map(|(name, what)| name.len() + what.len()).collect();
+        Fixed { system, tools: (count + helpers.len(), size + helpers.iter().sum::<usize>() as u64), files }
     }
 
     /// An agent that compacts the conversation and does nothing else; the usual one if none can be made.

@@ -33,7 +33,7 @@ pub(crate) fn windowed(builder: AgentBuilder, settings: &AgentSettings, model: &
 
 /// What is known of this model, and of all prices.
 pub(crate) fn figures(settings: &AgentSettings, model: &str) -> Figures {
-    let prices = Prices::new(settings.chat.prices.clone(), is_at_its_provider(settings, model));
+    let prices = Prices::new(settings.prices.clone(), is_at_its_provider(settings, model));
     Figures { window: settings.args.window.or_else(|| prices.window(model)), prices }
 }
 

@@ -16,11 +16,10 @@ use crate::{
         mode::StartMode,
     },
     exit::Usage,
-    prices::OwnPrice,
+    prices::{self, OwnPrice},
     render::chat::markdown::look::Theme,
     settings::{
         AgentSettings,
-        chat::{ChatSettings, Notify},
         commands::Commands,
         mcp::Servers,
         notify::Notify,
@@ -55,9 +54,6 @@ pub(crate) struct Config {
     secret_files: Vec<String>,
     snapshots: Option<bool>,
     prices: BTreeMap<String, OwnPrice>,
-    notify: Option<Notify>,
-    #[serde(skip)]
-    chat: ChatSettings,
     /// Whether anything of a project is read; by default it is.
     project: Option<bool>,
     theme: Option<Theme>,
@@ -93,7 +89,7 @@ impl Config {
         let expiry = config.approval_expiry.as_deref().map(parse_or_never).transpose();
         config.expiry = expiry
             .map_err(|why| Usage(format!("approval_expiry in the config {}: {why}", path.display())))?;
-        config.chat = ChatSettings::new(std::mem::take(&mut config.prices), config.notify)?;
+        prices::check(&config.prices)?;
         config.read = Rules::read(path, text, std::mem::take(&mut config.rules))?;
         Ok(config)
     }
@@ -183,7 +179,7 @@ impl Config {
             sandbox: Sandbox::default(),
             rules: self.read,
             snapshots: self.snapshots,
-            chat: self.chat,
+            prices: self.prices,
             project: ProjectText::default(),
             theme: self.theme,
             notify: self.notify.unwrap_or_default(),

@@ -15,9 +15,13 @@ use safepoint::{
 use super::conversations::short;
 use crate::{
     control::list::{self, Listed},
+    prices::Prices,
     render::{
         approval::is_open,
-        chat::state::{State, Tone},
+        chat::{
+            meter::Counts,
+            state::{State, Tone},
+        },
         text::{self, cut, moment, one_line},
     },
 };
@@ -29,6 +33,8 @@ pub(crate) struct Left {
     questions: Vec<ApprovalRequest>,
     label: String,
     title: String,
+    /// What was used until now.
+    counts: Counts,
 }
 
 /// Who said what. Exhaustive: the two sides of a conversation.
@@ -43,12 +49,17 @@ impl Left {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
+    pub(crate) async fn of(store: &dyn Store, session: &SessionId, prices: &Prices) -> anyhow::Result<Self> {
         let row = store.open(session).await?;
         let (label, title) = (row.label, row.title);
         let mut said: Vec<(TurnId, Said)> = Vec::new();
+        let mut counts = Counts::default();
         read_journal(store, session, |past| match past.what {
-            Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
+            Ok(JournalFact::Fact { turn, path, fact, grown }) => {
+                counts.past(turn, &fact, (path.is_root(), prices));
+                if !path.is_root() {
+                    return;
+                }
                 let people = grown.iter().filter_map(|entry| text::said(entry));
                 said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
@@ -64,13 +75,15 @@ impl Left {
         let rows = store.approvals(session).await?;
         let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
-        Ok(Self { said, questions, label, title })
+        counts.cut_off();
+        Ok(Self { said, questions, label, title, counts })
     }
 
     /// Shows it: the last messages, how the last turn ended, and the open approvals.
     pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
+        state.meter.earlier(self.counts);
         state.kept.is_begun |= !self.said.is_empty();
         if self.said.is_empty() && !state.kept.is_named {
             return;

@@ -1,13 +1,14 @@
 //! `/compact`: the message that asks for it, and what is said of it.
 
 use safepoint::{
-    event::{EventKind, Fact},
+    event::Fact,
     raw::Omission,
     receipt::Ending,
 };
 
 use super::{
     meter::tokens,
+    queue::PushKind,
     state::{Action, State, Tone},
 };
 
@@ -42,27 +43,26 @@ impl State {
         if self.work.is_some() || !self.questions.is_empty() {
             return self.tell(Tone::Aside, "a turn is running or waits for an answer: /compact when it has ended");
         }
-        self.actions.push(Action::Compact(keep.to_owned()));
+        self.actions.push(Action::Push { text: asked(keep), how: PushKind::Queue });
     }
 
     /// Whether this message asks for it: it is said in the person's words then.
     pub(super) fn begins_compaction(&mut self, message: &str) -> bool {
         let Some(keep) = keep(message) else { return false };
-        self.compaction = Compaction::Asked;
+        self.meter.compaction = Compaction::Asked;
         let keep = if keep.is_empty() { String::new() } else { format!(", keeping: {keep}") };
         self.tell(Tone::Aside, &format!("compacting the conversation{keep}"));
         true
     }
 
     /// What is left out from now on, in one line.
-    pub(super) fn shortened(&mut self, kind: &EventKind) {
-        let EventKind::Fact(fact) = kind else { return };
-        let (cut, how) = match &**fact {
+    pub(super) fn shortened(&mut self, fact: &Fact) {
+        let (cut, how) = match fact {
             Fact::SummaryEnded { shortened: Some(cut), .. } => (cut, "compacted: a summary takes the place of"),
             Fact::HistoryShortened(cut) => (cut, "shortened: these are not sent any more:"),
             _ => return,
         };
-        let why = match std::mem::replace(&mut self.compaction, Compaction::Done) {
+        let why = match std::mem::replace(&mut self.meter.compaction, Compaction::Done) {
             Compaction::Asked => "",
             Compaction::No | Compaction::Done => "the window is almost full; ",
         };
@@ -75,10 +75,11 @@ impl State {
         );
     }
 
-    /// The turn has ended.
-    pub(super) fn end_compaction(&mut self, ending: Ending) {
-        let said = match (std::mem::take(&mut self.compaction), ending) {
-            (Compaction::Asked, Ending::Done) => "there is nothing to compact yet",
+    /// The turn has ended, and `last` is its receipt.
+    pub(super) fn end_compaction(&mut self) {
+        let ending = self.last.as_ref().map(|receipt| receipt.ending);
+        let said = match (std::mem::take(&mut self.meter.compaction), ending) {
+            (Compaction::Asked, Some(Ending::Done)) => "there is nothing to compact yet",
             (Compaction::Asked, _) => "the conversation was not compacted: nothing is left out",
             (Compaction::No | Compaction::Done, _) => return,
         };

@@ -13,6 +13,10 @@ use safepoint::{
     usage::{ExtraBilling, UsageSource},
 };
 
+use super::{
+    compact::Compaction,
+    state::{Action, State, Tone},
+};
 use crate::prices::{Figures, Prices};
 
 pub(crate) mod footer;
@@ -25,6 +29,8 @@ pub(crate) use footer::tokens;
 pub(crate) struct Meter {
     pub(crate) figures: Figures,
     counts: Counts,
+    /// The turn that compacts the conversation.
+    pub(super) compaction: Compaction,
 }
 
 /// The turns, and how much of the window the conversation takes.
@@ -117,6 +123,22 @@ impl Meter {
     }
 }
 
+impl State {
+    /// `/cost` and `/context`; false for any other.
+    pub(super) fn meter_command(&mut self, name: &str) -> bool {
+        match name {
+            // A command is typed: a key was pressed.
+            "cost" => {
+                let cost = self.pressed.map(|now| self.meter.cost(now));
+                cost.into_iter().for_each(|cost| self.tell(Tone::Plain, &cost));
+            }
+            "context" => self.actions.push(Action::Context),
+            _ => return false,
+        }
+        true
+    }
+}
+
 impl Counts {
     /// One recorded fact of a run: the turn's own, or one below it.
     pub(crate) fn fact(&mut self, turn: TurnId, fact: &Fact, (is_root, prices): (bool, &Prices)) {
@@ -147,9 +169,14 @@ impl Counts {
         }
     }
 
-    /// What a settled attempt of an earlier owner took.
-    pub(crate) fn settled(&mut self, turn: TurnId, receipt: &Receipt) {
-        self.turn(turn).took += Duration::from_millis(receipt.worked_ms);
+    /// The same of an earlier owner of the session.
+    pub(crate) fn past(&mut self, turn: TurnId, fact: &Fact, (is_root, prices): (bool, &Prices)) {
+        self.fact(turn, fact, (is_root, prices));
+        if let Fact::Settled { receipt, .. } = fact
+            && is_root
+        {
+            self.turn(turn).took += Duration::from_millis(receipt.worked_ms);
+        }
     }
 
     /// The owner of all of them is gone: what had not ended never does.
