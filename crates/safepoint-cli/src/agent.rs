@@ -5,6 +5,7 @@ pub(crate) mod attached;
 pub(crate) mod backend;
 pub(crate) mod current;
 pub(crate) mod helpers;
+pub(crate) mod known;
 pub(crate) mod limits;
 pub(crate) mod mcp;
 pub(crate) mod mode;

@@ -6,6 +6,7 @@ mod command;
 mod control;
 mod exit;
 mod output;
+mod prices;
 mod render;
 mod session;
 mod settings;

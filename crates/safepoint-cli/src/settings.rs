@@ -1,12 +1,16 @@
 //! What was typed, and what the config file and the session say beside it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use safepoint::ids::SessionId;
 
 use crate::{
     args::{agent::AgentArgs, names},
     output,
+    prices::OwnPrice,
     render::chat::{attention::Notify, markdown::look::Theme},
     settings::{
         commands::Commands,
@@ -56,6 +60,8 @@ pub(crate) struct AgentSettings {
     pub(crate) sandbox: Sandbox,
     /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
     pub(crate) snapshots: Option<bool>,
+    /// The prices of models that the config file names.
+    pub(crate) prices: BTreeMap<String, OwnPrice>,
     /// What the project, and the user for all projects, says to the agent.
     pub(crate) project: ProjectText,
     /// The background of the terminal, if the config file says it.

@@ -20,6 +20,8 @@ mod children_crashes;
 mod children_stops;
 #[path = "engine/children_waiting.rs"]
 mod children_waiting;
+#[path = "engine/compaction.rs"]
+mod compaction;
 #[path = "engine/contracts.rs"]
 mod contracts;
 #[path = "engine/costs.rs"]

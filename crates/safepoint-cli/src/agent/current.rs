@@ -14,6 +14,7 @@ use safepoint::{
     raw::remote::AfterWord,
     session::{ChatPlanner, Plan, PlanContext, Planner},
     stop::Failure,
+    window::Window,
 };
 use safepoint_testkit::server::ModelServer;
 use safepoint_tools::process::Processes;
@@ -25,13 +26,19 @@ use crate::{
         attached::Attached,
         backend,
         helpers::Helpers,
+        known,
         limits::limits,
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
         model, offered, todo, tools,
     },
     args::{agent::Approve, mode::WorkMode},
-    render::{chat::choosing::OfferedModels, prompt::Prompt, screen::Screen},
+    prices::Figures,
+    render::{
+        chat::{choosing::OfferedModels, compact, meter::table::Fixed},
+        prompt::Prompt,
+        screen::Screen,
+    },
     settings::{AgentSettings, project_files::ProjectText},
     signals::LAST_CAP,
     sync::lock,
@@ -53,6 +60,8 @@ pub(crate) struct CurrentAgent {
     parts: Mutex<AgentParts>,
     /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
+    /// The turn that compacts the conversation, and what its summary keeps. Held to copy or to replace it.
+    compacts: Mutex<Option<(TurnId, String)>>,
     /// What goes with messages of the chat.
     pub(crate) attached: Attached,
 }
@@ -85,6 +94,7 @@ impl CurrentAgent {
         processes: &Processes,
         (asking, plan_end): (Asking, PlanEnd),
     ) -> anyhow::Result<(Arc<Self>, Option<String>)> {
+        known::summarise_by_default(&mut settings);
         // An external agent brings its own tools.
         let all = if settings.args.backend.is_some() { "none" } else { "all" };
         settings.args.tools.get_or_insert_with(|| all.to_owned());
@@ -97,7 +107,8 @@ impl CurrentAgent {
         let chosen = backend::choose(&settings, processes, AfterWord::Listens).await?;
         let name = Mutex::new(chosen.name.clone());
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
-        let (builder, server) = (chosen.builder, Mutex::new(chosen._server));
+        let builder = known::windowed(chosen.builder, &settings, &chosen.name);
+        let server = Mutex::new(chosen._server);
         let helpers = match settings.args.backend {
             Some(_) => Helpers::default(),
             None => Helpers::of(&settings, &tools, note).await,
@@ -113,8 +124,9 @@ impl CurrentAgent {
         )?;
         let is_for_plan = mode.is_plan();
         let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0, is_for_plan });
-        let attached = Attached::default();
-        let this = Self { settings, own, servers, asking, mode, helpers, name, parts, server, attached };
+        let (attached, compacts) = (Attached::default(), Mutex::default());
+        let this =
+            Self { settings, own, servers, asking, mode, helpers, name, parts, server, compacts, attached };
         Ok((Arc::new(this), notice))
     }
 
@@ -122,12 +134,12 @@ impl CurrentAgent {
     pub(crate) async fn take_model(&self, named: &str) -> anyhow::Result<()> {
         let settings = self.settings.with_model(named);
         let chosen = model::choose(&settings).await?;
+        let builder = known::windowed(chosen.builder, &settings, named);
         *lock(&self.name) = chosen.name.clone();
         let mut parts = lock(&self.parts);
         let is_for_plan = self.mode.is_plan();
-        parts.agent =
-            build(chosen.builder.clone(), &parts.tools, &Making { settings: &settings, ..self.making() })?;
-        (parts.builder, parts.is_for_plan) = (chosen.builder, is_for_plan);
+        parts.agent = build(builder.clone(), &parts.tools, &Making { settings: &settings, ..self.making() })?;
+        (parts.builder, parts.is_for_plan) = (builder, is_for_plan);
         if chosen._server.is_some() {
             *lock(&self.server) = chosen._server;
         }
@@ -184,6 +196,32 @@ impl CurrentAgent {
 
     pub(crate) fn model(&self) -> String {
         lock(&self.name).clone()
+    }
+
+    /// What is known of the model's window, and of prices.
+    pub(crate) fn figures(&self) -> Figures {
+        known::figures(&self.settings, &self.model())
+    }
+
+    /// What each request holds beside the conversation.
+    pub(crate) fn fixed(&self) -> Fixed {
+        let said = self.settings.args.system.iter().cloned().chain(self.mode.instructions());
+        let system = said.map(|text| text.len() as u64).sum();
+        let of_project = self.settings.project.instructions.files();
+        let files =
+            of_project.iter().map(|file| (file.path.display().to_string(), file.bytes() as u64)).collect();
+        let tools = self.mode.offered(&lock(&self.parts).tools);
+        let (count, size) = known::size_of(&tools);
+        let helpers: Vec<usize> = self.helpers.list().map(|(name, what)| name.len() + what.len()).collect();
+        Fixed { system, tools: (count + helpers.len(), size + helpers.iter().sum::<usize>() as u64), files }
+    }
+
+    /// An agent that compacts the conversation and does nothing else; the usual one if none can be made.
+    fn compacting(&self, keep: &str) -> Agent {
+        let window = Window::of(self.figures().window.unwrap_or(u64::MAX)).compact(keep);
+        let parts = lock(&self.parts);
+        let builder = parts.builder.clone().window(window);
+        build(builder, &parts.tools, &self.making()).unwrap_or_else(|_| parts.agent.clone())
     }
 
     /// Whether a tool, or an external agent with its own, could change files.
@@ -325,8 +363,13 @@ pub(crate) struct CurrentPlanner(pub(crate) Arc<CurrentAgent>);
 impl Planner<String> for CurrentPlanner {
     fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         Box::pin(async move {
+            let number = situation.turn;
             let mut plan = ChatPlanner::new(self.0.next().await).plan(situation).await?;
             if let Plan::Turn(turn) = &mut plan {
+                if let Some(keep) = turn.input.first().and_then(|message| compact::keep(&message.text)) {
+                    turn.agent = self.0.compacting(keep);
+                    *lock(&self.0.compacts) = Some((number, keep.to_owned()));
+                }
                 turn.input.iter_mut().for_each(|message| self.0.attached.put_into(message));
             }
             Ok(plan)
@@ -339,7 +382,8 @@ impl Planner<String> for CurrentPlanner {
         message
     }
 
-    fn resumes(&self, _turn: TurnId) -> Option<Agent> {
-        Some(self.0.agent())
+    fn resumes(&self, turn: TurnId) -> Option<Agent> {
+        let compacts = lock(&self.0.compacts).clone().filter(|(number, _)| *number == turn);
+        Some(compacts.map_or_else(|| self.0.agent(), |(_, keep)| self.0.compacting(&keep)))
     }
 }

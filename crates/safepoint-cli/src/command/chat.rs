@@ -41,6 +41,7 @@ use crate::{
     args::chat::ChatArgs,
     control,
     output::Stream,
+    prices::Prices,
     render::{
         chat::{
             attention::Attention,
@@ -148,7 +149,7 @@ async fn once(
     if is_seen {
         builder = builder.pending_items(PendingItems::Wait);
     }
-    let (session, left, stops) = open(builder, place, deadline, is_seen).await?;
+    let (session, left, stops) = open(builder, place, deadline, (is_seen, &crew.figures().prices)).await?;
     let host = Arc::new(Host::new(session.handle(), place.id.clone()));
     let following = snapshots.as_ref().map(|snapshots| snapshots.follow(host.session.clone()));
     let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
@@ -206,6 +207,7 @@ fn begin(
     state.attention = attention;
     let (mode, base) = crew.modes();
     state.custom = crew.project().commands.clone();
+    state.meter.set(crew.figures());
     state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
     state.kept.is_named = place.is_kept && !place.is_own;
     state.kept.returns = place.is_kept.then(|| conversations::returns(&host.id, path));
@@ -234,19 +236,19 @@ async fn open(
     builder: SessionBuilder<String>,
     place: &ChatPlace,
     deadline: Deadline,
-    is_seen: bool,
+    (is_seen, prices): (bool, &Prices),
 ) -> anyhow::Result<(Session<String>, Option<Left>, Vec<String>)> {
     let ChatPlace { store, id, is_kept, .. } = place;
     if *is_kept {
         let stops = reopen::stops(&**store, id).await;
         let (session, _) = conversation::own(builder, deadline, (store, id), None).await?;
-        return Ok((session, Some(Left::of(&**store, id).await?), stops));
+        return Ok((session, Some(Left::of(&**store, id, prices).await?), stops));
     }
     if !is_seen {
         return Ok((builder.start(), None, Vec::new()));
     }
     let session = builder.open(Arc::clone(store), id.clone(), OwnerProcess::here()).await?;
-    Ok((session, Some(Left::of(&**store, id).await?), Vec::new()))
+    Ok((session, Some(Left::of(&**store, id, prices).await?), Vec::new()))
 }
 
 /// The snapshots around the turns, if a tool could change files; or why there are none.

@@ -220,7 +220,12 @@ fn after(since: Instant, now: Instant) -> String {
 
 /// `0 s`, `12 s`, `3 min 5 s`.
 pub(crate) fn elapsed(since: Instant, now: Instant) -> String {
-    match now.saturating_duration_since(since).as_secs() {
+    lasted(now.saturating_duration_since(since))
+}
+
+/// The same of a time that is known.
+pub(crate) fn lasted(time: Duration) -> String {
+    match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }

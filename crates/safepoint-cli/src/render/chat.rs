@@ -3,6 +3,7 @@
 pub(crate) mod attention;
 pub(crate) mod choosing;
 pub(crate) mod commands;
+pub(crate) mod compact;
 pub(crate) mod completion;
 pub(crate) mod custom;
 pub(crate) mod edits;
@@ -13,6 +14,7 @@ pub(crate) mod kept;
 pub(crate) mod keys;
 pub(crate) mod markdown;
 pub(crate) mod mention;
+pub(crate) mod meter;
 pub(crate) mod modes;
 pub(crate) mod own;
 pub(crate) mod pane;

@@ -1,6 +1,7 @@
 //! The config file: what the command line does not say.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,6 +16,7 @@ use crate::{
         mode::StartMode,
     },
     exit::Usage,
+    prices::{self, OwnPrice},
     render::chat::{attention::Notify, markdown::look::Theme},
     settings::{
         AgentSettings,
@@ -50,6 +52,7 @@ pub(crate) struct Config {
     rules: Vec<Spanned<Written>>,
     secret_files: Vec<String>,
     snapshots: Option<bool>,
+    prices: BTreeMap<String, OwnPrice>,
     /// Whether anything of a project is read; by default it is.
     project: Option<bool>,
     theme: Option<Theme>,
@@ -85,6 +88,7 @@ impl Config {
         let expiry = config.approval_expiry.as_deref().map(parse_or_never).transpose();
         config.expiry = expiry
             .map_err(|why| Usage(format!("approval_expiry in the config {}: {why}", path.display())))?;
+        prices::check(&config.prices)?;
         config.read = Rules::read(path, text, std::mem::take(&mut config.rules))?;
         Ok(config)
     }
@@ -174,6 +178,7 @@ impl Config {
             sandbox: Sandbox::default(),
             rules: self.read,
             snapshots: self.snapshots,
+            prices: self.prices,
             project: ProjectText::default(),
             theme: self.theme,
             notify: self.notify.unwrap_or_default(),

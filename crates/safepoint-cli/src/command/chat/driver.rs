@@ -9,6 +9,7 @@ use std::{
 use crossterm::event::Event as Key;
 use rustix::process::Signal;
 use safepoint::{
+    History,
     approval::ApprovalRequest,
     event::{Event, Events},
     ids::{ApprovalId, ItemId},
@@ -33,10 +34,12 @@ use crate::{
     args::run::OnDisconnect,
     exit,
     output::Drawn,
+    prices::Figures,
     render::chat::{
         choosing::OfferedModels,
         events::ChatEvent,
         kept::KeptAsk,
+        meter::table::Fixed,
         pane,
         queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State, Tone},
@@ -100,7 +103,9 @@ pub(crate) enum Later {
     Message(Tone, String),
     /// Approvals that are no longer open.
     Gone(Vec<ApprovalId>),
-    Model(String),
+    Model(String, Figures),
+    /// The conversation, and what each request holds beside it.
+    Context(History, Fixed),
     Models(OfferedModels),
     Listed(Vec<String>, String),
     Next(String),
@@ -238,7 +243,8 @@ impl Driver {
             Woke::Later(Later::Waits(waiting)) => self.take_waiting(waiting),
             Woke::Later(Later::Message(tone, text)) => self.state.tell(tone, &text),
             Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
-            Woke::Later(Later::Model(name)) => self.state.took_model(name),
+            Woke::Later(Later::Model(name, figures)) => self.state.took_model(name, figures),
+            Woke::Later(Later::Context(history, fixed)) => self.state.tell_context(&history, &fixed),
             Woke::Later(Later::Models(offered)) => self.state.pick_model(&offered),
             Woke::Later(Later::Listed(ids, text)) => {
                 self.listed = ids;

@@ -98,8 +98,12 @@ impl Driver {
                     Some(Later::Gone(asked))
                 }
                 Action::Model(name) => Some(match crew.take_model(&name).await {
-                    Ok(()) => Later::Model(name),
+                    Ok(()) => Later::Model(name, crew.figures()),
                     Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
+                }),
+                Action::Context => Some(match crew.is_external() {
+                    true => Later::Message(Tone::Plain, "an external agent keeps its own context".to_owned()),
+                    false => Later::Context(host.session.history().await, crew.fixed()),
                 }),
                 Action::OfferModels => Some(Later::Models(crew.offered_models().await)),
                 Action::Push { .. }

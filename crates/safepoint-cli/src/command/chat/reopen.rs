@@ -15,9 +15,11 @@ use safepoint::{
 use super::conversations::short;
 use crate::{
     control::list::{self, Listed},
+    prices::Prices,
     render::{
         approval::is_open,
         chat::{
+            meter::Counts,
             state::{State, Tone},
             todo::Todos,
         },
@@ -34,6 +36,8 @@ pub(crate) struct Left {
     todos: Vec<(TurnId, Todos)>,
     label: String,
     title: String,
+    /// What was used until now.
+    counts: Counts,
 }
 
 /// Who said what. Exhaustive: the two sides of a conversation.
@@ -48,13 +52,18 @@ impl Left {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
+    pub(crate) async fn of(store: &dyn Store, session: &SessionId, prices: &Prices) -> anyhow::Result<Self> {
         let row = store.open(session).await?;
         let (label, title) = (row.label, row.title);
         let mut said: Vec<(TurnId, Said)> = Vec::new();
         let (mut todos, mut seen) = (Vec::new(), Todos::default());
+        let mut counts = Counts::default();
         read_journal(store, session, |past| match past.what {
-            Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
+            Ok(JournalFact::Fact { turn, path, fact, grown }) => {
+                counts.past(turn, &fact, (path.is_root(), prices));
+                if !path.is_root() {
+                    return;
+                }
                 let people = grown.iter().filter_map(|entry| text::said(entry));
                 said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
@@ -76,13 +85,15 @@ impl Left {
         let rows = store.approvals(session).await?;
         let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
-        Ok(Self { said, questions, todos, label, title })
+        counts.cut_off();
+        Ok(Self { said, questions, todos, label, title, counts })
     }
 
     /// Shows it: the last messages, how the last turn ended, and the open approvals.
     pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
+        state.meter.earlier(self.counts);
         state.kept.is_begun |= !self.said.is_empty();
         if self.said.is_empty() && !state.kept.is_named {
             return;

@@ -9,6 +9,7 @@ use super::{
     state::{Action, State, Tone},
     surface::Pane,
 };
+use crate::prices::Figures;
 
 /// The models that there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +66,8 @@ impl State {
     }
 
     /// Another model is used from the next turn on.
-    pub(crate) fn took_model(&mut self, name: String) {
+    pub(crate) fn took_model(&mut self, name: String, figures: Figures) {
+        self.meter.set(figures);
         self.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
         self.kept.model = Some(name.clone());
         self.model = name;

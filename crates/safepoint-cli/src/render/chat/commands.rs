@@ -9,7 +9,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
     (
@@ -31,6 +31,12 @@ const COMMANDS: [(&str, &str); 22] = [
     ("retry", "send your last message again"),
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
     ("receipt", "show the full receipt of the last turn"),
+    ("cost", "show what each turn has used: tokens, time and money where the price is known"),
+    ("context", "show what fills the window, by part"),
+    (
+        "compact",
+        "put a summary in the place of the conversation so far; `/compact WHAT` says what it must keep",
+    ),
     ("trace", "show what the last turn recorded, step by step"),
     ("todo", "show the to-do list of the agent"),
     ("tools", "list the tools, and which ones need approval"),
@@ -100,6 +106,8 @@ impl State {
             ("model", "") => self.ask_models(),
             ("model", named) => self.actions.push(Action::Model(named.to_owned())),
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
+            ("compact", keep) => self.compact(keep),
+            (name, _) if self.meter_command(name) => {}
             (kept, rest) if self.kept_command(kept, rest) => {}
             ("quit" | "exit" | "q", _) => self.quit(Leave::Tidily),
             (custom, rest) => self.custom_command(custom, rest),

@@ -46,12 +46,14 @@ impl State {
 
     fn session_event(&mut self, event: Event<SessionEvent>, now: Instant) {
         match event.kind {
-            SessionEvent::Run { event, .. } => {
+            SessionEvent::Run { turn, event } => {
+                self.meter.event(turn, &event.kind, now);
                 self.run_event(&event, now);
                 self.stop_requested(&event.kind);
                 self.who_answered();
             }
-            SessionEvent::Background { event, .. } => {
+            SessionEvent::Background { turn, event } => {
+                self.meter.event(turn, &event.kind, now);
                 self.child_event(&event.kind, now);
                 self.who_answered();
             }
@@ -66,6 +68,7 @@ impl State {
             }
             SessionEvent::TurnEnded { turn, fate, receipt } => {
                 self.last_turn = Some(turn);
+                self.meter.ended(turn, &receipt, now);
                 self.attention.ended(receipt.ending);
                 self.ended(fate, receipt, now);
             }
@@ -96,6 +99,9 @@ impl State {
             items.iter().filter_map(|id| self.items.take(*id)).filter(|item| !item.text.is_empty()).collect();
         let is_new = !taken.is_empty();
         for item in taken {
+            if self.begins_compaction(&item.text) {
+                continue;
+            }
             let label = if is_instead { "instead of the turn before" } else { "" };
             self.said(&item.text, label);
             self.last_message = Some(item.text);
@@ -150,6 +156,7 @@ impl State {
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
         self.modes.see(fact);
+        self.shortened(fact);
         if self.todo_fact(fact) {
             return;
         }
@@ -280,6 +287,7 @@ impl State {
         }
         self.end_hand_back();
         self.end_plan(&fate, now);
+        self.end_compaction();
         // Some may belong to background runs.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
         let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();

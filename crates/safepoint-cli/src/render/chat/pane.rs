@@ -75,6 +75,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lines.extend(state.menu().iter().flat_map(Menu::lines));
     if !state.kept.has_list() {
         lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+        lines.extend(state.meter.footer(state.columns, now).map(|row| Line::styled(row, DIM)));
     }
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);

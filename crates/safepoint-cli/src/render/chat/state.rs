@@ -25,6 +25,7 @@ use super::{
     input::{Draft, Input},
     kept::{Kept, KeptAsk},
     markdown::{self, DIM, Hyperlink, Markdown, Rows},
+    meter::Meter,
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
@@ -65,6 +66,8 @@ pub(crate) enum Action {
     WhoAnswered(ApprovalId),
     /// See which of these questions are still open.
     LookAt(Vec<ApprovalId>),
+    /// Show what fills the window.
+    Context,
     /// Use another model from the next turn on.
     Model(String),
     /// List the models that there are.
@@ -159,6 +162,7 @@ pub(crate) struct State {
     pub(super) choices: Choices,
     pub(super) choice_since: Option<Instant>,
     pub(crate) kept: Kept,
+    pub(crate) meter: Meter,
     pub(crate) attention: Attention,
     pub(crate) todos: Todos,
     /// When the chat showed that another Ctrl-C ends it.

@@ -32,6 +32,7 @@ fn every_key_is_read() {
         rules: _,
         secret_files,
         snapshots,
+        prices,
         project,
         theme,
         notify,
@@ -43,6 +44,7 @@ fn every_key_is_read() {
     assert!(texts.iter().all(Option::is_some) && !secret_files.is_empty());
     assert!(max_tokens.is_some() && temperature.is_some() && window.is_some() && on_full.is_some());
     assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
+    assert_eq!(prices.len(), 2);
     assert!(expiry.is_some() && snapshots.is_some() && mode.is_some() && project.is_some());
     assert!(theme.is_some() && keep.is_some() && notify.is_some());
     assert_eq!(mcp.all().unwrap().len(), 3);

@@ -18,7 +18,7 @@ pub(crate) enum Taking {
 }
 
 /// Every key of a config file.
-pub(crate) const KEYS: [(&str, Taking); 24] = [
+pub(crate) const KEYS: [(&str, Taking); 25] = [
     ("model", Taking::WithConsent),
     ("base_url", Taking::Never("it decides to whom keys and messages go")),
     ("api_key_env", Taking::Never("it decides which key is sent")),
@@ -43,6 +43,7 @@ pub(crate) const KEYS: [(&str, Taking); 24] = [
     ("keep", Taking::Never("it decides whether your conversations are stored")),
     ("theme", Taking::Never("it is about your terminal")),
     ("notify", Taking::Never("it is about your terminal")),
+    ("prices", Taking::Never("it would change the costs that you see")),
 ];
 
 /// What becomes of one key of a file. Exhaustive: it holds, waits for consent, or is refused.
