@@ -27,10 +27,11 @@ use crate::{
     command::leaving::CommandEnd,
     exit::{self, code},
     render::{
+        call::in_words,
         chat::queue::Origin,
         hints,
         screen::Screen,
-        text::{at_running, brief},
+        text::at_running,
         turn::missed,
     },
     session::host::Host,
@@ -222,7 +223,7 @@ impl Turns<'_> {
             EventKind::Fact(fact) => match &**fact {
                 Fact::ModelEnded { message, .. } => self.screen.end_message(message),
                 Fact::CallStarted { name, args, .. } => {
-                    self.screen.note(&format!("▸ {name} {}", brief(args)));
+                    self.screen.note(&format!("▸ {name} {}", in_words(name, args)));
                 }
                 Fact::CallEnded { report, .. } => {
                     self.screen.note(&format!("▪ {}", crate::render::approval::ended(report)));
