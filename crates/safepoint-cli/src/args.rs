@@ -47,6 +47,7 @@ pub(crate) struct Cli {
 const TOP: &str = "\
 Try it without a key:
   safepoint                                      a conversation with the built-in practice model; takes the flags of chat
+  safepoint \"run: ls\"                            the same, and says this first
   safepoint demo
   safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
 
@@ -102,15 +103,16 @@ pub(crate) enum Command {
     Practice(PracticeArgs),
 }
 
-/// The arguments as typed; flags right behind `safepoint` are those of `chat`.
+/// The arguments as typed; flags right behind `safepoint` are those of `chat`, and words with a blank between them, which name
+/// no command, are what is said first in it.
 pub(crate) fn written() -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let mut args: Vec<OsString> = std::env::args_os().collect();
-    let is_flag = |arg: &OsString| {
+    let is_of_chat = |arg: &OsString| {
         let arg = arg.to_string_lossy();
-        arg.starts_with('-') && !OWN.contains(&&*arg)
+        arg.contains(char::is_whitespace) || (arg.starts_with('-') && !OWN.contains(&&*arg))
     };
-    if args.get(1).is_some_and(is_flag) {
+    if args.get(1).is_some_and(is_of_chat) {
         args.insert(1, "chat".into());
     }
     args

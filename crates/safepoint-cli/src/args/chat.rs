@@ -23,6 +23,8 @@ Without a terminal, chat reads one turn per line from stdin and writes the answe
 #[derive(Clone, Debug, Args)]
 #[command(after_help = CHAT)]
 pub(crate) struct ChatArgs {
+    /// What is sent first, as if it had been typed
+    pub(crate) prompt: Option<String>,
     /// Store the conversation as this session, or continue it
     #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,

@@ -77,6 +77,11 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
+/// Whether somebody waits for a chat: not where a person at a keyboard has sent the output elsewhere, as with a pager.
+pub(crate) fn has_reader() -> bool {
+    !std::io::stdin().is_terminal() || Stream::Out.is_terminal()
+}
+
 /// Where a chat is: in a store, or in the memory of this program.
 struct ChatPlace {
     store: Arc<dyn Store>,
@@ -91,8 +96,9 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
     let Some((mut place, notes)) = keeping::first(&args, is_on_terminal()).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let ChatArgs { store: path, agent: said, no_snapshots, .. } = args;
-    let (mut next, mut before) = (Next { notes, ..Next::default() }, None);
+    let ChatArgs { prompt, store: path, agent: said, no_snapshots, .. } = args;
+    let (is_sent, typed) = (prompt.is_some(), prompt.unwrap_or_default());
+    let (mut next, mut before) = (Next { notes, typed, is_sent, ..Next::default() }, None);
     loop {
         let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;
         // A new session remembers nothing yet: it works as the one before it.
@@ -222,6 +228,9 @@ fn begin(
     stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
     found.rows.iter().for_each(|row| state.tell(Tone::Plain, row));
     state.input.set(found.typed);
+    if found.is_sent {
+        state.send_typed();
+    }
     // A usual store that cannot be used is no reason not to talk: no other session is listed then.
     let others = || existing_store(path.cloned()).unwrap_or_default();
     let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };

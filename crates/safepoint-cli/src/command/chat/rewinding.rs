@@ -41,6 +41,8 @@ pub(crate) struct Next {
     pub(crate) model: Option<String>,
     /// What stands in the input.
     pub(crate) typed: String,
+    /// Whether that is sent at once.
+    pub(crate) is_sent: bool,
     pub(crate) last: LastRewind,
 }
 

@@ -116,6 +116,11 @@ impl State {
         }
     }
 
+    /// Sends what stands in the input, as Enter does.
+    pub(crate) fn send_typed(&mut self) {
+        self.send(PushKind::Steer);
+    }
+
     fn send(&mut self, how: PushKind) {
         if self.input.text().trim().is_empty() {
             return;
