@@ -129,7 +129,7 @@ fn a_question_outlives_its_chat_and_is_put_again() {
     assert!(listed.contains("approved by"), "{listed}");
 }
 
-/// What stands behind the program's name is said first, in a new conversation and in one that is continued; without a terminal it
+/// S12.65: what stands behind the program's name is said first, in a new conversation and in one that is continued; without a terminal it
 /// is wrong usage, which names the command that needs none.
 #[test]
 fn a_first_message_on_the_command_line_is_sent() {

@@ -26,9 +26,10 @@ use crate::{
     args::run::OnDisconnect,
     command::leaving::CommandEnd,
     exit::{self, code},
+    output::Stream,
     render::{
         call::in_words,
-        chat::queue::Origin,
+        chat::{commands, queue::Origin},
         hints,
         screen::Screen,
         text::at_running,
@@ -57,12 +58,18 @@ pub(crate) async fn chat(
         code: 0,
         ending: None,
         shown: None,
+        is_at_keyboard: std::io::stdin().is_terminal() && Stream::Err.is_terminal(),
     };
     let mut events = host.session.events();
     loop {
         let Some(line) = turns.line(&mut lines).await? else { break };
         if line.trim().is_empty() {
             continue;
+        }
+        match turns.typed_command(&line) {
+            Some(TypedCommand::Quit) => break,
+            Some(TypedCommand::Told) => continue,
+            None => {}
         }
         if let Err(error) = host.push(line, Policy::Enqueue, None, Origin::Here) {
             screen.note(&format!("safepoint: {error}"));
@@ -94,6 +101,14 @@ struct Turns<'a> {
     ending: Option<Ending>,
     /// The receipt of a turn that ended early; its `running` row is not shown yet.
     shown: Option<Arc<Receipt>>,
+    /// Whether a person types the lines: they see where, and may type a command.
+    is_at_keyboard: bool,
+}
+
+/// A command that was typed as a line. Exhaustive: the loop does what each says.
+enum TypedCommand {
+    Quit,
+    Told,
 }
 
 impl Turns<'_> {
@@ -101,6 +116,7 @@ impl Turns<'_> {
     async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
         const AGAIN: Duration = Duration::from_secs(5);
         let mut warned: Option<Instant> = None;
+        self.prompt();
         loop {
             tokio::select! {
                 biased;
@@ -110,6 +126,7 @@ impl Turns<'_> {
                     if got == Signal::Interrupt && is_first && std::io::stdin().is_terminal() {
                         warned = Some(Instant::now());
                         self.screen.note("Ctrl-C again ends this chat; so does Ctrl-D");
+                        self.prompt();
                         continue;
                     }
                     self.code = got.exit_code();
@@ -123,6 +140,30 @@ impl Turns<'_> {
                 line = lines.next_segment() => return Ok(line?.map(|line| self.text(line))),
             }
         }
+    }
+
+    fn prompt(&self) {
+        if self.is_at_keyboard {
+            self.screen.prompt();
+        }
+    }
+
+    /// A command of the chat that a person typed. What is no command is a message; so is each line that comes from a program.
+    fn typed_command(&self, line: &str) -> Option<TypedCommand> {
+        let name = line.trim().strip_prefix('/').filter(|_| self.is_at_keyboard)?;
+        let name = name.split(char::is_whitespace).next().unwrap_or_default();
+        match name {
+            "quit" | "exit" | "q" => return Some(TypedCommand::Quit),
+            "help" | "?" => self.screen.note(
+                "each line is a message; /quit or Ctrl-D ends the chat, Ctrl-C stops a turn. The other commands need a terminal \
+                 that can be drawn on (TERM is not dumb)",
+            ),
+            name if commands::is_built_in(name) => {
+                self.screen.note(&format!("/{name} needs a terminal that can be drawn on; here there are /help and /quit"));
+            }
+            _ => return None,
+        }
+        Some(TypedCommand::Told)
     }
 
     /// The text of a line; empty, with a note, if the line is no text.
