@@ -19,6 +19,8 @@ use crate::render::{edit, screen::Weight, call::in_words};
 pub(crate) struct Activity {
     /// What the model does, and since when.
     pub(crate) model: Option<(&'static str, Instant)>,
+    /// When the request that failed is sent again; nothing is in flight until then.
+    again: Option<Instant>,
     pub(crate) calls: Vec<Call>,
     pub(crate) stop: Option<PendingStop>,
     /// How the turn ended, and when; what it started may still be running.
@@ -58,7 +60,11 @@ impl Activity {
     pub(crate) fn on(&mut self, kind: &EventKind, now: Instant) {
         match kind {
             EventKind::Fact(fact) => self.fact(fact, now),
-            EventKind::Retrying { .. } | EventKind::FailedOver { .. } => {
+            EventKind::Retrying { after, .. } => {
+                self.again = now.checked_add(*after);
+                self.model = Some(("the model (waits to try again)", now));
+            }
+            EventKind::FailedOver { .. } => {
                 self.model = Some(("the model (waits to try again)", now));
             }
             EventKind::Waiting { .. } => self.model = Some(("the model (waits for its turn)", now)),
@@ -94,7 +100,7 @@ impl Activity {
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
         match fact {
-            Fact::ModelStarted { .. } => self.model = Some((MODEL, now)),
+            Fact::ModelStarted { .. } => (self.model, self.again) = (Some((MODEL, now)), None),
             Fact::SummaryStarted { .. } => self.model = Some(("a summary of the oldest rounds", now)),
             Fact::ModelEnded { .. } | Fact::ModelTooLong { .. } | Fact::SummaryEnded { .. } => {
                 self.model = None
@@ -153,6 +159,11 @@ impl Activity {
         self.calls.retain(|other| other.id != *id);
         let (id, name, args) = (id.clone(), name.to_owned(), in_words(name, args));
         self.calls.push(Call { id, name, args, state, since, progress: String::new() });
+    }
+
+    /// Whether the turn only waits until it sends a request again: there is nothing that a stop could wait for.
+    pub(crate) fn is_between_tries(&self, now: Instant) -> bool {
+        self.calls.is_empty() && self.model.is_some() && self.again.is_some_and(|again| now < again)
     }
 
     /// Whether the turn has not ended.

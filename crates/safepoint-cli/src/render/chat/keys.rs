@@ -239,7 +239,8 @@ impl State {
     pub(crate) fn stop_turn(&mut self, level: StopLevel) -> bool {
         let is_running = self.is_running();
         if is_running {
-            self.stop(if self.pending_stop().is_none() { level } else { StopLevel::Now });
+            let waits = self.work.as_ref().zip(self.pressed).is_some_and(|(work, now)| work.is_between_tries(now));
+            self.stop(if self.pending_stop().is_none() && !waits { level } else { StopLevel::Now });
         }
         is_running
     }

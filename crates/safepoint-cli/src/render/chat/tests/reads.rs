@@ -88,6 +88,21 @@ fn a_question_about_an_address_names_the_tool_and_the_address() {
     world.hides("http_get/reach run");
 }
 
+/// S12.66
+#[test]
+fn a_stop_between_two_tries_waits_for_nothing() {
+    let error = "the provider answered 429".to_owned();
+    let after = Duration::from_secs(3);
+    for (waited, level) in [(Duration::from_secs(1), StopLevel::Now), (after, StopLevel::AtSafePoint)] {
+        let mut world = World::new();
+        let id = world.accepted("hello", PushKind::Queue);
+        world.state.hear(ChatEvent::Started(vec![id]), world.now);
+        world.run(EventKind::Retrying { failed: 1, after, error: error.clone() });
+        world.wait(waited);
+        assert_eq!(world.tap(KeyCode::Esc), [Action::Stop(level), Action::HandBack], "{waited:?}");
+    }
+}
+
 /// An attempt that follows an answer is not announced.
 #[test]
 fn a_turn_that_continues_after_an_answer_announces_nothing() {
