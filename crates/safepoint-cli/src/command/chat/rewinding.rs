@@ -13,15 +13,14 @@ use safepoint_snapshot::{Restored, Snapshot};
 
 use super::driver::{Driver, Later};
 use crate::{
-    render::{
-        chat::{
-            rewind::{Choices, Extent, RewindAsk},
-            state::{Leave, Tone},
-        },
-        text::{cut, in_a_row, moment},
+    control::list::ago,
+    render::chat::{
+        choosing::TurnRow,
+        rewind::{Choices, Extent, RewindAsk},
+        state::{Leave, Tone},
     },
     session::{
-        rewind::{self, Files, Rewind, WentBack},
+        rewind::{self, Files, Rewind, TurnLine, WentBack},
         snapshots::TurnSnapshots,
     },
 };
@@ -67,6 +66,8 @@ pub(crate) struct LastRewind {
 
 /// What a look or a way back came to.
 pub(crate) enum RewindNews {
+    /// The turns that there are, to choose from.
+    Turns(Vec<TurnRow>),
     Looked(Box<Rewind>),
     Went { rows: Vec<String>, last: Box<LastRewind>, next: Option<(SessionId, String)> },
 }
@@ -104,10 +105,10 @@ impl Driver {
         let looked = self.rewinds.looked.take();
         let (store, last) = (Arc::clone(&self.rewinds.store), self.rewinds.last.clone());
         let (snapshots, id) = (self.rewinds.snapshots.clone(), self.host.id.clone());
-        let (later, columns) = (self.later.0.clone(), self.state.columns);
+        let later = self.later.0.clone();
         tokio::spawn(async move {
             let done = match ask {
-                RewindAsk::Turns => list(&*store, &id, columns).await,
+                RewindAsk::Turns => list(&*store, &id).await,
                 RewindAsk::Before(turn, also) => look(&*store, &id, (turn, also), snapshots).await,
                 RewindAsk::Go(extent) => go((looked, extent), store, snapshots).await,
                 RewindAsk::Undo => undo(last, id, snapshots).await,
@@ -121,6 +122,7 @@ impl Driver {
 
     pub(crate) fn rewind_news(&mut self, news: RewindNews) {
         match news {
+            RewindNews::Turns(turns) => self.state.pick_turn(turns.into_iter()),
             RewindNews::Looked(rewind) => {
                 let has_files = matches!(&rewind.files, Files::Plan(plan) if !plan.changes().is_empty());
                 let choices = if has_files { Choices::All } else { Choices::Conversation };
@@ -142,26 +144,18 @@ impl Driver {
     }
 }
 
-/// The turns, by their numbers.
-async fn list(store: &dyn Store, id: &SessionId, columns: usize) -> anyhow::Result<Later> {
-    const NEWEST: usize = 30;
+/// The turns to choose from, the last one first.
+async fn list(store: &dyn Store, id: &SessionId) -> anyhow::Result<Later> {
     let (turns, _) = rewind::turns(store, id).await?;
     if turns.is_empty() {
         return Ok(Later::Message(Tone::Plain, "no turn yet: there is nothing to go back to".to_owned()));
     }
-    let before = turns.len().saturating_sub(NEWEST);
-    let mut rows: Vec<String> = turns[before..]
-        .iter()
-        .map(|line| {
-            let at = line.at.map(moment).unwrap_or_default();
-            cut(&format!("  {:>3}  {at}  {}", line.turn.number(), in_a_row(&line.said)), columns)
-        })
-        .collect();
-    if before > 0 {
-        rows.insert(0, format!("  {before} turns before these"));
-    }
-    rows.push("/rewind N shows what going back to before turn N does, and asks".to_owned());
-    Ok(Later::Message(Tone::Plain, rows.join("\n")))
+    let row = |line: &TurnLine| TurnRow {
+        number: line.turn.number(),
+        said: line.said.clone(),
+        when: line.at.map(ago).unwrap_or_default(),
+    };
+    Ok(Later::Rewind(RewindNews::Turns(turns.iter().rev().map(row).collect())))
 }
 
 async fn look(

@@ -7,6 +7,7 @@ use safepoint::ids::TurnId;
 
 use super::World;
 use crate::render::chat::{
+    choosing::TurnRow,
     keys::CALM,
     rewind::{Choices, Extent, RewindAsk},
     state::Action,
@@ -45,6 +46,20 @@ fn two_escapes_of_an_idle_chat_list_the_turns_and_one_does_nothing() {
     assert_eq!(world.esc(), [], "another key was between them");
     world.letter('x');
     assert_eq!((world.esc(), world.esc()), (vec![], vec![]), "something is typed");
+}
+
+/// S7.35: the turns are a list to choose from, and the chosen one is only looked at.
+#[test]
+fn a_turn_that_is_chosen_is_looked_at() {
+    let mut world = World::new();
+    let row = |number: u64, said: &str| TurnRow { number, said: said.into(), when: "3 min ago".into() };
+    world.state.pick_turn([row(2, "fix it"), row(1, "hello")].into_iter());
+    world.shows("❯ fix it  ");
+    world.shows("turn 2  3 min ago");
+    world.press(KeyCode::Down, KeyModifiers::NONE);
+    let chosen = world.press(KeyCode::Enter, KeyModifiers::NONE);
+    assert_eq!(chosen, asks(RewindAsk::Before(TurnId::new(1), Vec::new())));
+    world.hides("Go back to before");
 }
 
 /// S7.35
