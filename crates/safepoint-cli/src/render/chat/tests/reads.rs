@@ -85,7 +85,7 @@ fn a_question_about_an_address_names_the_tool_and_the_address() {
     world.shows("A yes allows exactly this for the rest of the session.");
     world.wait(CALM);
     world.shows("? may it reach: https://docs.rs");
-    world.hides("http_get/reach run");
+    world.hides("http_get/reach");
 }
 
 /// S12.66
