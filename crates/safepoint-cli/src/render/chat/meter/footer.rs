@@ -61,7 +61,8 @@ impl Meter {
 }
 
 pub(crate) fn percent(part: u64, of: u64) -> u128 {
-    (u128::from(part) * 100).checked_div(u128::from(of)).unwrap_or_default()
+    let of = u128::from(of);
+    (u128::from(part) * 100 + of / 2).checked_div(of).unwrap_or_default()
 }
 
 /// `950`, `1.2k`, `12k`, `1.05M`.
