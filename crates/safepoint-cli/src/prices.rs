@@ -37,7 +37,7 @@ const fn known(name: &'static str, window: u64, price: [f64; 4]) -> Known {
     Known { name, window, price, long: None }
 }
 
-/// The same, twice as dear for its input above so many tokens, and by half for its output.
+/// The same; above this number of tokens of input a request costs twice as much for its input, and half as much again for its output.
 const fn tiered(name: &'static str, window: u64, above: u64, price: [f64; 4]) -> Known {
     Known { name, window, price, long: Some(Long { above, input: 2.0, output: 1.5 }) }
 }
@@ -206,10 +206,10 @@ mod tests {
     /// S12.57: a well-known model has its price and window, with a date behind its name too.
     #[test]
     fn a_known_model_has_a_price_and_a_window() {
-        let usage = Usage::new(1_000_000, 100_000).with_cached_input(500_000).with_cache_write(100_000);
+        let usage = Usage::new(1_000_000, 100_000).with_cached_input(500_000).with_cache_write(200_000);
         let prices = listed_prices();
         for name in ["anthropic:claude-sonnet-4-5", "anthropic:claude-sonnet-4-5-20250929"] {
-            assert_eq!(cents(prices.of(name, &usage)), Some(120 + 15 + 38 + 150 - 1));
+            assert_eq!(cents(prices.of(name, &usage)), Some(90 + 15 + 75 + 150));
             assert_eq!(prices.window(name), Some(200_000));
         }
         assert_eq!(prices.window("responses:gpt-5.2-2025-12-11"), Some(272_000));

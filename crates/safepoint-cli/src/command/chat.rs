@@ -20,6 +20,7 @@ mod editing;
 mod ends;
 mod exporting;
 mod keeping;
+mod later;
 mod lent;
 mod own;
 mod pending;
@@ -34,9 +35,10 @@ mod tests;
 
 use crate::{
     agent::{
-        current::{Asking, CurrentAgent, CurrentPlanner},
+        current::{Asking, CurrentAgent},
         mode::PlanEnd,
         model,
+        planner::CurrentPlanner,
     },
     args::chat::ChatArgs,
     control,

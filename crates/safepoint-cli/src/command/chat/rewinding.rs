@@ -11,7 +11,7 @@ use safepoint::{
 };
 use safepoint_snapshot::{Restored, Snapshot};
 
-use super::driver::{Driver, Later};
+use super::{driver::Driver, later::Later};
 use crate::{
     render::{
         chat::{
