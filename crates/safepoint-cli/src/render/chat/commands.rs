@@ -26,7 +26,10 @@ const COMMANDS: [(&str, &str); 25] = [
         "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page",
     ),
     ("sessions", "list stored and running sessions with their last state"),
-    ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
+    (
+        "rewind",
+        "list the turns to go back to; `/rewind N` shows what going back to before turn N does, and asks",
+    ),
     ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),

@@ -116,6 +116,11 @@ impl State {
         }
     }
 
+    /// What stands in the input is sent, as Enter would send it.
+    pub(crate) fn send_typed(&mut self) {
+        self.send(PushKind::Queue);
+    }
+
     fn send(&mut self, how: PushKind) {
         if self.input.text().trim().is_empty() {
             return;
