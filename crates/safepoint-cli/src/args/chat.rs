@@ -7,7 +7,8 @@ use clap::{Args, Parser};
 use super::{agent::AgentArgs, keep::KeepArgs, names};
 
 const CHAT: &str = "\
-Enter sends a message, or steers a running turn. Alt-Enter queues. Tab completes. Esc stops at the next safe point, Esc again now.
+Enter sends a message, or steers a running turn. Alt-Enter queues. Tab completes. Esc stops an answer at once
+and a tool at the next safe point, Esc again now.
 Ctrl-C stops the turn or clears the input; pressed twice, it exits within a second. Ctrl-Z goes to the shell.
 Behind / are commands, behind @ files and images; !CMD runs a command yourself. Ctrl-R searches what you entered before,
 Ctrl-G opens $VISUAL or $EDITOR. /help lists the rest.
