@@ -200,16 +200,19 @@ pub(crate) async fn listed(
 ) -> anyhow::Result<(Vec<String>, String)> {
     const NEWEST: usize = 15;
     const NUMBER: usize = 6;
+    const ID: usize = 24;
     let mut all = list::recent(store, NEWEST).await?;
     all.retain(|one| one.id != here.as_str());
     if all.is_empty() {
         return Ok((Vec::new(), "no other session (`safepoint chat --session NAME` stores one)".to_owned()));
     }
+    let widest = all.iter().map(|one| short(&one.id).chars().count()).max().unwrap_or(0).min(ID);
     let lines: Vec<String> = all
         .iter()
         .enumerate()
         .map(|(index, one)| {
-            format!("  {:>2}  {}", index + 1, cut(&one.line(), columns.saturating_sub(NUMBER)))
+            let line = one.line_of(short(&one.id), widest);
+            format!("  {:>2}  {}", index + 1, cut(&line, columns.saturating_sub(NUMBER)))
         })
         .collect();
     let ids = all.into_iter().map(|one| one.id).collect();

@@ -155,7 +155,9 @@ impl State {
     }
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
-        self.modes.see(fact);
+        if self.modes.see(fact) {
+            return;
+        }
         self.shortened(fact);
         if self.todo_fact(fact) {
             return;
@@ -182,7 +184,8 @@ impl State {
             }
             Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
             Fact::CallEnded { report, result, extent } => {
-                self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));
+                let tone = if approval::exit(report).is_some() { Tone::Bad } else { Tone::Aside };
+                self.tell(tone, &format!("▪ {}", approval::ended(report)));
                 // The receipt reports a stopped call.
                 if !self.edit_ended(report) && report.stopped_by.is_none() {
                     self.output(&result.text, extent);
@@ -191,9 +194,8 @@ impl State {
             Fact::AttemptOpened { attempt, history, .. } if self.is_unsaid => {
                 self.is_unsaid = false;
                 let asked = history.as_ref().filter(|_| *attempt == 1).and_then(last_said);
-                match asked {
-                    Some(text) => self.said(&text, "from elsewhere"),
-                    None => self.tell(Tone::Aside, "going on"),
+                if let Some(text) = asked {
+                    self.said(&text, "from elsewhere");
                 }
             }
             Fact::ApprovalRequested(question) => self.ask(question.clone(), now),

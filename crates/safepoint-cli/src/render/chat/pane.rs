@@ -24,8 +24,8 @@ use super::{
 use crate::{
     render::{
         activity::{Activity, Call, CallState, PendingStop, elapsed},
-        approval,
-        text::{brief, in_a_row as one_line},
+        approval, call,
+        text::in_a_row as one_line,
     },
     visible,
 };
@@ -53,7 +53,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lines.extend(state.typing.own.lines(now));
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
         let asks = state.asks_to_edit().unwrap_or_else(|| {
-            let args = visible::one_line(&brief(&asked.question.args), ASKED);
+            let args = visible::one_line(&call::in_words(&asked.question.tool, &asked.question.args), ASKED);
             format!("{}: {args}", approval::short(&asked.question))
         });
         lines.push(Line::styled(format!("? {asks}"), STOPPING));
@@ -205,6 +205,9 @@ fn hint(state: &State, now: Instant) -> String {
         (None, Mode::Hunks, _) if state.may_answer(now) => {
             "y make this hunk · n leave it out · Esc back: nothing is decided".to_owned()
         }
+        (None, Mode::Hunks, _) if !state.input.is_empty() => {
+            "empty the input to decide about the hunk (Ctrl-U) · Esc back".to_owned()
+        }
         (None, Mode::Hunks, _) => "a hunk for you, when you pause typing · Esc back".to_owned(),
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
         (None, Mode::Planning, _) => state.plan_hint(now),
@@ -223,6 +226,9 @@ fn hint(state: &State, now: Instant) -> String {
                     format!("r run it again · d it is done… · g give it up · Esc stops{more}")
                 }
             }
+        }
+        (None, Mode::Typing, Some(_)) if !state.input.is_empty() => {
+            "Enter sends this · to answer the question, empty the input first (Ctrl-U)".to_owned()
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
         (None, Mode::Typing, None) if state.is_running() => stop.map_or_else(

@@ -35,6 +35,7 @@ mod kept;
 mod meter;
 mod modes;
 mod provider;
+mod reads;
 mod resizes;
 mod rewind;
 mod streams;
@@ -371,7 +372,7 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         world.shows("\"timeout\": 5");
         world.shows("shell  waits for your answer");
         world.wait(CALM);
-        world.shows("? may shell run: {");
+        world.shows("? may shell run: rm \\u{202e}x  (timeout: 5)");
         world.shows("y yes · n no · m no, saying why");
         assert_eq!(world.tap(KeyCode::Char(letter)), [Action::Decide(question.id.clone(), decision.clone())]);
         let answer = Resolution::Decided(decision);
