@@ -38,10 +38,6 @@ pub(super) async fn first(
     args: &ChatArgs,
     can_draw: bool,
 ) -> anyhow::Result<Option<(ChatPlace, Vec<String>)>> {
-    if args.prompt.is_some() && !can_draw {
-        let why = "a first message on the command line needs a terminal; without one, `safepoint run \"…\"` runs one turn";
-        return Err(Usage(why.into()).into());
-    }
     let path = args.store.as_ref();
     let project =
         || project::here(args.agent.root.as_deref()).context("the working directory cannot be used");

@@ -305,7 +305,7 @@ fn a_stop_that_is_asked_again_and_again_is_said_once() {
     world.shows("asked to stop once it is idle for 1m 00s");
 }
 
-/// S1.5: where the model alone is at work, a key cuts its answer at once; a tool that runs has its grace.
+/// S1.5: where only the model works, a key cuts its answer at once; a tool that runs has its grace.
 #[test]
 fn a_key_cuts_an_answer_at_once() {
     let mut world = World::new();
