@@ -35,6 +35,7 @@ mod cli {
     mod outgoing;
     mod practice;
     mod project;
+    mod prompt;
     mod provider;
     mod redacted;
     mod rewind;

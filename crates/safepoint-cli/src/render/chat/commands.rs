@@ -26,7 +26,10 @@ const COMMANDS: [(&str, &str); 25] = [
         "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page",
     ),
     ("sessions", "list stored and running sessions with their last state"),
-    ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
+    (
+        "rewind",
+        "list the turns to go back to; `/rewind N` shows what going back to before turn N does, and asks",
+    ),
     ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
@@ -61,7 +64,7 @@ Ctrl-R      search in what you entered before, also in other chats
 Ctrl-G      edit the message in $VISUAL or $EDITOR
 Ctrl-_      undo; Alt-_: redo; Ctrl-W, Ctrl-U, Ctrl-K, Alt-D cut, and Ctrl-Y puts back
 !command    run a command yourself; its output goes with your next message
-Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
+Esc         stop the turn: an answer at once, a tool at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit
