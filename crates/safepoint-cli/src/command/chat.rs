@@ -178,7 +178,9 @@ async fn once(
         let attention = Attention::of(variable, settings.notify, &name);
         let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
         let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
-        driver.state.markdown.look = look(settings);
+        let look = look(settings);
+        driver.surface.on(look.background());
+        driver.state.markdown.look = look;
         driver.state.kept.project = project;
         driver.drive().await
     };
@@ -301,7 +303,7 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
 
 /// What the user should know before they begin.
 fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
-    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)
+    let practice = "the practice model, a script: no key, no local server (try: run: ls)
   for a real one, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY
   or type /model PROVIDER:NAME; `safepoint doctor` says what is missing";
     let is_practice = crew.model() == model::PRACTICE;

@@ -288,7 +288,8 @@ impl State {
             work.settle("", now);
         }
         if receipt.stop.is_some() {
-            self.tell(Tone::Plain, &short::few_lines(&receipt));
+            self.gap();
+            self.tell_columns(&short::few_lines(&receipt));
         }
         self.last = Some(receipt);
         if let ItemOutcome::Failed(_) = fate {
@@ -316,9 +317,10 @@ impl State {
             at_running(&receipt.to_string()).1.to_owned()
         });
         match end {
-            Some(end) if was_stopped => {
-                self.tell(if survivors.is_empty() { Tone::Plain } else { Tone::Bad }, &end);
-            }
+            Some(end) if was_stopped => match survivors {
+                [] => self.tell_columns(&end),
+                _ => self.tell(Tone::Bad, &end),
+            },
             _ if survivors.is_empty() => {}
             _ => self.tell(Tone::Bad, &format!("warning: still running: {}", survivors.join(", "))),
         }

@@ -74,13 +74,17 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lines.extend(typed);
     lines.extend(state.menu().iter().flat_map(Menu::lines));
     if !state.kept.has_list() {
-        lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+        let keys = state.typing_hint().unwrap_or_else(|| hint(state, now));
+        lines.extend(state.modes.footer(&keys, state.columns));
         lines.extend(state.meter.footer(state.columns, now).map(|row| Line::styled(row, DIM)));
     }
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
-    // A blank row separates the text from the running work.
+    // A blank row separates the text from the notes above it, and from the running work.
+    if state.edge == Edge::Note && partial.first().is_some_and(|line| line.width() > 0) {
+        partial.insert(0, Line::default());
+    }
     if !partial.is_empty() || state.edge != Edge::Blank {
         partial.push(Line::default());
     }
