@@ -219,11 +219,24 @@ mod tests {
     #[test]
     fn no_price_is_made_up() {
         let usage = Usage::new(1000, 1000);
-        for name in ["anthropic:claude-opus-5-turbo", "openai:gpt-5.2-pro", "ollama:gpt-5.2", "anthropic:claude-opus-5-6", ""] {
-            assert_eq!((listed_prices().of(name, &usage), listed_prices().window(name)), (None, None), "{name}");
+        for name in [
+            "anthropic:claude-opus-5-turbo",
+            "openai:gpt-5.2-pro",
+            "ollama:gpt-5.2",
+            "anthropic:claude-opus-5-6",
+            "",
+        ] {
+            assert_eq!(
+                (listed_prices().of(name, &usage), listed_prices().window(name)),
+                (None, None),
+                "{name}"
+            );
         }
         let elsewhere = Prices::default();
-        assert_eq!((elsewhere.of("openai:gpt-5.2", &usage), elsewhere.window("openai:gpt-5.2")), (None, None));
+        assert_eq!(
+            (elsewhere.of("openai:gpt-5.2", &usage), elsewhere.window("openai:gpt-5.2")),
+            (None, None)
+        );
     }
 
     /// S12.57: a long request has the price of a long one, and each call its own.

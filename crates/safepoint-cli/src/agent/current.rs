@@ -10,10 +10,7 @@ use safepoint::{
     Agent, AgentBuilder, Tool,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, WithoutApprover},
     ids::TurnId,
-    message::UserMessage,
     raw::remote::AfterWord,
-    session::{ChatPlanner, Plan, PlanContext, Planner},
-    stop::Failure,
     window::Window,
 };
 use safepoint_testkit::server::ModelServer;
@@ -30,12 +27,12 @@ use crate::{
         limits::limits,
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
-        model, offered, tools,
+        model, offered, todo, tools,
     },
     args::{agent::Approve, mode::WorkMode},
     prices::Figures,
     render::{
-        chat::{choosing::OfferedModels, compact, meter::table::Fixed},
+        chat::{choosing::OfferedModels, meter::table::Fixed},
         prompt::Prompt,
         screen::Screen,
     },
@@ -61,7 +58,7 @@ pub(crate) struct CurrentAgent {
     /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
     /// The turn that compacts the conversation, and what its summary keeps. Held to copy or to replace it.
-    compacts: Mutex<Option<(TurnId, String)>>,
+    pub(super) compacts: Mutex<Option<(TurnId, String)>>,
     /// What goes with messages of the chat.
     pub(crate) attached: Attached,
 }
@@ -123,7 +120,8 @@ impl CurrentAgent {
         let is_for_plan = mode.is_plan();
         let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0, is_for_plan });
         let (attached, compacts) = (Attached::default(), Mutex::default());
-        let this = Self { settings, own, servers, asking, mode, helpers, name, parts, server, compacts, attached };
+        let this =
+            Self { settings, own, servers, asking, mode, helpers, name, parts, server, compacts, attached };
         Ok((Arc::new(this), notice))
     }
 
@@ -135,8 +133,7 @@ impl CurrentAgent {
         *lock(&self.name) = chosen.name.clone();
         let mut parts = lock(&self.parts);
         let is_for_plan = self.mode.is_plan();
-        parts.agent =
-            build(builder.clone(), &parts.tools, &Making { settings: &settings, ..self.making() })?;
+        parts.agent = build(builder.clone(), &parts.tools, &Making { settings: &settings, ..self.making() })?;
         (parts.builder, parts.is_for_plan) = (builder, is_for_plan);
         if chosen._server.is_some() {
             *lock(&self.server) = chosen._server;
@@ -151,7 +148,7 @@ impl CurrentAgent {
 
     /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them, and with
     /// those that the mode offers.
-    async fn next(&self) -> Agent {
+    pub(super) async fn next(&self) -> Agent {
         let (changes, is_for_plan) = (self.servers.changes(), self.mode.is_plan());
         let (has_changed, is_other) = {
             let parts = lock(&self.parts);
@@ -208,14 +205,14 @@ impl CurrentAgent {
         let of_project = self.settings.project.instructions.files();
         let files =
             of_project.iter().map(|file| (file.path.display().to_string(), file.bytes() as u64)).collect();
-        let tools = self.mode.offered(&lock(&self.parts).tools);
+        let tools = offered_of(&lock(&self.parts).tools, &self.making());
         let (count, size) = known::size_of(&tools);
         let helpers: Vec<usize> = self.helpers.list().map(|(name, what)| name.len() + what.len()).collect();
         Fixed { system, tools: (count + helpers.len(), size + helpers.iter().sum::<usize>() as u64), files }
     }
 
     /// An agent that compacts the conversation and does nothing else; the usual one if none can be made.
-    fn compacting(&self, keep: &str) -> Agent {
+    pub(super) fn compacting(&self, keep: &str) -> Agent {
         let window = Window::of(self.figures().window.unwrap_or(u64::MAX)).compact(keep);
         let parts = lock(&self.parts);
         let builder = parts.builder.clone().window(window);
@@ -288,7 +285,7 @@ impl CurrentAgent {
         Making { settings, asking, mode, helpers }
     }
 
-    fn agent(&self) -> Agent {
+    pub(super) fn agent(&self) -> Agent {
         lock(&self.parts).agent.clone()
     }
 }
@@ -322,7 +319,13 @@ pub(crate) fn build(
     }
     builder = approvals::ruled(builder, settings, tools, mode)?.approvals(making.approvals());
     builder = helpers.join(builder, &usual, tools, making)?;
-    Ok(builder.tools(mode.offered(tools)).try_build()?)
+    Ok(builder.tools(offered_of(tools, making)).try_build()?)
+}
+
+/// What a model is offered: of these tools those of the mode, and the list that the screen shows.
+fn offered_of(tools: &[Arc<dyn Tool>], making: &Making<'_>) -> Vec<Arc<dyn Tool>> {
+    let is_shown = making.mode.is_on_screen() && making.settings.args.tools.as_deref() == Some("all");
+    making.mode.offered(tools).into_iter().chain(is_shown.then(todo::tool)).collect()
 }
 
 impl Making<'_> {
@@ -352,36 +355,5 @@ struct OnScreen;
 impl Approver for OnScreen {
     fn ask(&self, _question: ApprovalRequest) -> BoxFuture<'static, Decision> {
         Box::pin(std::future::pending())
-    }
-}
-
-/// Plans turns with the current agent.
-pub(crate) struct CurrentPlanner(pub(crate) Arc<CurrentAgent>);
-
-impl Planner<String> for CurrentPlanner {
-    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        Box::pin(async move {
-            let number = situation.turn;
-            let mut plan = ChatPlanner::new(self.0.next().await).plan(situation).await?;
-            if let Plan::Turn(turn) = &mut plan {
-                if let Some(keep) = turn.input.first().and_then(|message| compact::keep(&message.text)) {
-                    turn.agent = self.0.compacting(keep);
-                    *lock(&self.0.compacts) = Some((number, keep.to_owned()));
-                }
-                turn.input.iter_mut().for_each(|message| self.0.attached.put_into(message));
-            }
-            Ok(plan)
-        })
-    }
-
-    fn steer(&self, item: &String) -> UserMessage {
-        let mut message = item.as_str().into();
-        self.0.attached.put_into(&mut message);
-        message
-    }
-
-    fn resumes(&self, turn: TurnId) -> Option<Agent> {
-        let compacts = lock(&self.0.compacts).clone().filter(|(number, _)| *number == turn);
-        Some(compacts.map_or_else(|| self.0.agent(), |(_, keep)| self.0.compacting(&keep)))
     }
 }

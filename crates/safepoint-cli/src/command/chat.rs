@@ -19,6 +19,7 @@ mod driver;
 mod editing;
 mod ends;
 mod exporting;
+mod hearing;
 mod keeping;
 mod lent;
 mod own;
@@ -34,9 +35,10 @@ mod tests;
 
 use crate::{
     agent::{
-        current::{Asking, CurrentAgent, CurrentPlanner},
+        current::{Asking, CurrentAgent},
         mode::PlanEnd,
         model,
+        planner::CurrentPlanner,
     },
     args::chat::ChatArgs,
     control,

@@ -110,6 +110,7 @@ impl Driver {
                 | Action::Withdraw(_)
                 | Action::HandBack
                 | Action::Stop(_)
+                | Action::StopCall { .. }
                 | Action::Quit(_)
                 | Action::Rewind(_)
                 | Action::Preview(_)

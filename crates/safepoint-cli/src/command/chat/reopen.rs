@@ -21,6 +21,7 @@ use crate::{
         chat::{
             meter::Counts,
             state::{State, Tone},
+            todo::TodoList,
         },
         text::{self, cut, moment, one_line},
     },
@@ -35,6 +36,7 @@ pub(crate) struct Left {
     title: String,
     /// What was used until now.
     counts: Counts,
+    todo: TodoList,
 }
 
 /// Who said what. Exhaustive: the two sides of a conversation.
@@ -53,13 +55,14 @@ impl Left {
         let row = store.open(session).await?;
         let (label, title) = (row.label, row.title);
         let mut said: Vec<(TurnId, Said)> = Vec::new();
-        let mut counts = Counts::default();
+        let (mut counts, mut todo) = (Counts::default(), TodoList::default());
         read_journal(store, session, |past| match past.what {
             Ok(JournalFact::Fact { turn, path, fact, grown }) => {
                 counts.past(turn, &fact, (path.is_root(), prices));
                 if !path.is_root() {
                     return;
                 }
+                todo = TodoList::in_fact(&fact).unwrap_or(std::mem::take(&mut todo));
                 let people = grown.iter().filter_map(|entry| text::said(entry));
                 said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
@@ -76,7 +79,7 @@ impl Left {
         let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
         counts.cut_off();
-        Ok(Self { said, questions, label, title, counts })
+        Ok(Self { said, questions, label, title, counts, todo })
     }
 
     /// Shows it: the last messages, how the last turn ended, and the open approvals.
@@ -84,6 +87,7 @@ impl Left {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
         state.meter.earlier(self.counts);
+        state.todo = self.todo;
         state.kept.is_begun |= !self.said.is_empty();
         if self.said.is_empty() && !state.kept.is_named {
             return;

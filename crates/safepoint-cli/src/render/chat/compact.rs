@@ -41,7 +41,8 @@ impl State {
     /// `/compact [what to keep]`.
     pub(super) fn compact(&mut self, keep: &str) {
         if self.work.is_some() || !self.questions.is_empty() {
-            return self.tell(Tone::Aside, "a turn is running or waits for an answer: /compact when it has ended");
+            return self
+                .tell(Tone::Aside, "a turn is running or waits for an answer: /compact when it has ended");
         }
         self.actions.push(Action::Push { text: asked(keep), how: PushKind::Queue });
     }

@@ -16,6 +16,7 @@ use super::{
     queue::Pushed,
     short,
     state::{Action, Asked, State, Tone},
+    todo,
 };
 use crate::render::{
     activity::Activity,
@@ -48,12 +49,14 @@ impl State {
         match event.kind {
             SessionEvent::Run { turn, event } => {
                 self.meter.event(turn, &event.kind, now);
+                self.live.see(&event.kind, now);
                 self.run_event(&event, now);
                 self.stop_requested(&event.kind);
                 self.who_answered();
             }
             SessionEvent::Background { turn, event } => {
                 self.meter.event(turn, &event.kind, now);
+                self.live.see(&event.kind, now);
                 self.child_event(&event.kind, now);
                 self.who_answered();
             }
@@ -111,6 +114,7 @@ impl State {
         } else {
             self.is_unsaid = true;
         }
+        self.live.begin();
         self.work = Some(Activity::default());
         self.withdraw_plan();
         (self.ctrl_c, self.warned) = (None, None);
@@ -177,6 +181,8 @@ impl State {
                     self.said(&steer.message.text, &format!("steered, in request {round}"));
                 }
             }
+            Fact::CallStarted { .. } if self.todo_began(fact) => {}
+            Fact::CallEnded { report, .. } if todo::is_shown(report) => {}
             Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
             Fact::CallEnded { report, result, extent } => {
                 self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));

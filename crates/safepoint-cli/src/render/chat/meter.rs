@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use safepoint::{
-    Receipt, Usage,
+    History, Receipt, Usage,
     event::{EventKind, Fact},
     ids::TurnId,
     receipt::{Ending, ModelReport, ModelState},
@@ -18,6 +18,7 @@ use super::{
     state::{Action, State, Tone},
 };
 use crate::prices::{Figures, Prices};
+use table::Fixed;
 
 pub(crate) mod footer;
 pub(crate) mod table;
@@ -137,6 +138,12 @@ impl State {
         }
         true
     }
+
+    /// What was asked for with `/context`.
+    pub(crate) fn tell_context(&mut self, history: &History, fixed: &Fixed) {
+        let filling = self.meter.filling(history, fixed);
+        self.tell(Tone::Plain, &filling);
+    }
 }
 
 impl Counts {
@@ -208,7 +215,17 @@ impl ContextSize {
 impl TurnCount {
     fn new(turn: TurnId) -> Self {
         let (all, below) = (Sum::default(), Sum::default());
-        Self { turn, all, below, rounds: 0, begun: None, took: Duration::ZERO, ending: None, lost: 0, open: 0 }
+        Self {
+            turn,
+            all,
+            below,
+            rounds: 0,
+            begun: None,
+            took: Duration::ZERO,
+            ending: None,
+            lost: 0,
+            open: 0,
+        }
     }
 
     fn add(&mut self, report: &ModelReport, is_root: bool, prices: &Prices) {

@@ -34,12 +34,13 @@ impl State {
         }
         let more = match extent {
             OutputExtent::All if lines.len() <= SHOWN => return,
-            OutputExtent::All => format!("{} more lines", lines.len() - SHOWN),
+            OutputExtent::All => format!("{} more lines: Ctrl-O shows all", lines.len() - SHOWN),
             OutputExtent::Truncated { bytes, file: Some(file) } => format!("{bytes} bytes in all: {file}"),
             OutputExtent::Truncated { bytes, file: None } => {
                 format!("{bytes} bytes in all, of which the beginning and the end are kept")
             }
         };
+        self.folded(output);
         self.tell(Tone::Aside, &format!("  … {more}"));
     }
 }

@@ -15,7 +15,7 @@ use ratatui_core::text::{Line, Span};
 use safepoint::{
     Receipt,
     approval::{ApprovalRequest, Decision},
-    ids::{ApprovalId, ItemId, TurnId},
+    ids::{ApprovalId, CallId, ItemId, Path, TurnId},
 };
 
 use super::{
@@ -24,11 +24,13 @@ use super::{
     edits::Edits,
     input::{Draft, Input},
     kept::{Kept, KeptAsk},
+    live::Live,
     markdown::{self, DIM, Hyperlink, Markdown, Rows},
     meter::Meter,
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
+    todo::TodoList,
     typing::{Typing, TypingAction},
 };
 use crate::{
@@ -49,6 +51,8 @@ pub(crate) enum Action {
     HandBack,
     /// Stop the running turn.
     Stop(StopLevel),
+    /// Stop one call of the running turn, or of a run below it, alone.
+    StopCall { run: Path, call: CallId, level: StopLevel },
     /// Take the last turn up again; list the sessions if there is none.
     Resume,
     /// List the sessions.
@@ -162,6 +166,8 @@ pub(crate) struct State {
     pub(super) choice_since: Option<Instant>,
     pub(crate) kept: Kept,
     pub(crate) meter: Meter,
+    pub(super) live: Live,
+    pub(crate) todo: TodoList,
     pub(crate) attention: Attention,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,

@@ -5,12 +5,7 @@ use std::time::Instant;
 use safepoint::{History, Usage, history::Message, receipt::Ending, usage::ExtraBilling};
 use safepoint_model::raw::history::{bytes, tokens_of};
 
-use super::{
-    super::state::{State, Tone},
-    Meter, Sum, TurnCount,
-    footer::percent,
-    tokens,
-};
+use super::{Meter, Sum, TurnCount, footer::percent, tokens};
 use crate::{prices::AS_OF, render::activity::lasted};
 
 /// What each request holds beside the conversation, in bytes.
@@ -40,7 +35,8 @@ impl Meter {
             below.join(&turn.below);
             lost += turn.lost;
         }
-        let mut rows = vec![row(["turn", "in", "cached", "out", "requests", "time", "cost"].map(str::to_owned))];
+        let mut rows =
+            vec![row(["turn", "in", "cached", "out", "requests", "time", "cost"].map(str::to_owned))];
         if before > 0 {
             rows.push(format!("  {before} turns before these are in the sum"));
         }
@@ -68,9 +64,10 @@ impl Meter {
             Some(size) if size.is_exact => "counted by the provider with the last request and its reply",
             Some(_) | None => "estimated: the provider has not counted it as it is now",
         };
-        let of = self.figures.window.map_or(String::new(), |window| {
-            format!(" of {} ({} %)", tokens(window), percent(total, window))
-        });
+        let of = self
+            .figures
+            .window
+            .map_or(String::new(), |window| format!(" of {} ({} %)", tokens(window), percent(total, window)));
         let mut rows = vec![format!("{} tokens{of}, {how}", tokens(total))];
         let line = |name: &str, count: u64| {
             let part = self.figures.window.unwrap_or(total);
@@ -89,14 +86,6 @@ impl Meter {
     }
 }
 
-impl State {
-    /// What was asked for with `/context`.
-    pub(crate) fn tell_context(&mut self, history: &History, fixed: &Fixed) {
-        let filling = self.meter.filling(history, fixed);
-        self.tell(Tone::Plain, &filling);
-    }
-}
-
 fn parts(history: &History, fixed: &Fixed) -> Vec<(String, u64)> {
     let (count, tools) = fixed.tools;
     let mut parts = vec![("instructions".to_owned(), fixed.system), (format!("tools ({count})"), tools)];
@@ -112,7 +101,9 @@ fn parts(history: &History, fixed: &Fixed) -> Vec<(String, u64)> {
         } += bytes(entry);
     }
     let said = [("summaries", summary), ("your messages", yours), ("the model's messages", models)];
-    parts.extend(said.into_iter().chain([("tool results", results)]).map(|(name, bytes)| (name.to_owned(), bytes)));
+    parts.extend(
+        said.into_iter().chain([("tool results", results)]).map(|(name, bytes)| (name.to_owned(), bytes)),
+    );
     parts
 }
 
@@ -126,7 +117,8 @@ fn turn_row(turn: &TurnCount, now: Instant) -> String {
     };
     let more = (turn.all.usage.billed_beyond == ExtraBilling::Unknown)
         .then_some("a request was cut, and what more it was billed is not known");
-    let lost = (turn.lost > 0).then_some("a request ended with its program, and what it was billed is not known");
+    let lost =
+        (turn.lost > 0).then_some("a request ended with its program, and what it was billed is not known");
     let notes: Vec<&str> = how.into_iter().chain(more).chain(lost).collect();
     if notes.is_empty() { row } else { format!("{row}  {}", notes.join("; ")) }
 }
@@ -138,7 +130,9 @@ fn figures(name: String, sum: &Sum, time: String) -> [String; 7] {
 }
 
 fn row([name, input, cached, output, requests, time, cost]: [String; 7]) -> String {
-    format!("{name:>10} {input:>7} {cached:>7} {output:>7} {requests:>9} {time:>12}  {cost}").trim_end().to_owned()
+    format!("{name:>10} {input:>7} {cached:>7} {output:>7} {requests:>9} {time:>12}  {cost}")
+        .trim_end()
+        .to_owned()
 }
 
 /// What the figures do not say by themselves.

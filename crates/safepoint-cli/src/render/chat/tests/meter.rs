@@ -57,7 +57,11 @@ impl World {
         (receipt.ending, receipt.stop) = (ending, None);
         let fate = ItemOutcome::Completed(turn(1));
         let acts = self.hear(SessionEvent::TurnEnded { turn: turn(1), fate, receipt: Arc::new(receipt) });
-        self.hear(SessionEvent::TurnQuiet { turn: turn(1), receipt: Arc::new(super::receipt()), survivors: Vec::new() });
+        self.hear(SessionEvent::TurnQuiet {
+            turn: turn(1),
+            receipt: Arc::new(super::receipt()),
+            survivors: Vec::new(),
+        });
         acts
     }
 }
@@ -113,7 +117,7 @@ fn figures_of_a_request_that_was_cut_are_a_least_one() {
     world.shows("≥ $0.0101");
 }
 
-/// S12.59: what fills the window is shown by part, the files of the project by name, and the parts make the sum.
+/// S12.57: what fills the window is shown by part, the files of the project by name, and the parts make the sum.
 #[test]
 fn the_context_is_shown_by_part() {
     let mut world = World::measured();
@@ -123,9 +127,9 @@ fn the_context_is_shown_by_part() {
     assert_eq!(world.say("/context"), [Action::Context]);
     let mut history = History::new();
     history.push(Message::User("a".repeat(1000).as_str().into()));
-    let files = vec![("/work/AGENTS.md".to_owned(), 3000)];
+    let files = vec![("otter/AGENTS.md".to_owned(), 3000)];
     world.state.tell_context(&history, &Fixed { system: 1000, tools: (9, 5000), files });
-    for part in ["10k tokens of 20k (50 %)", "tools (9)", "/work/AGENTS.md", "your messages", "free"] {
+    for part in ["10k tokens of 20k (50 %)", "tools (9)", "otter/AGENTS.md", "your messages", "free"] {
         world.shows(part);
     }
 }
