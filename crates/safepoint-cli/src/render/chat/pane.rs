@@ -20,6 +20,7 @@ use super::{
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
     surface::Pane,
+    todo::TODO_LIST,
 };
 use crate::{
     render::{
@@ -96,14 +97,15 @@ fn running(work: &Activity, state: &State, now: Instant, lines: &mut Vec<Line<'s
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
     // What runs comes before what waits.
-    let mut calls: Vec<&Call> = work.calls.iter().collect();
+    let mut calls: Vec<&Call> = work.calls.iter().filter(|call| call.name != TODO_LIST).collect();
+    let count = calls.len();
     calls.sort_by_key(|call| call.state != CallState::Runs);
     let size = (calls.len().min(LISTED), state.columns);
     for call in calls.into_iter().take(LISTED) {
         lines.extend(state.live.rows(call, size, now));
     }
-    if work.calls.len() > LISTED {
-        lines.push(Line::styled(format!("  and {} more calls", work.calls.len() - LISTED), DIM));
+    if count > LISTED {
+        lines.push(Line::styled(format!("  and {} more calls", count - LISTED), DIM));
     }
     if let Some((_, since)) = work.settled {
         let text = format!("the turn has ended; what it started is still ending  {}", elapsed(since, now));

@@ -47,11 +47,11 @@ fn agent(name: &str, task: &str) -> Fact {
 
 fn ended(call: &str) -> Fact {
     let report = serde_json::json!({
-        "call_id": call, "name": call, "round": 1, "status": "completed", "effect": {"effect": "none"},
-        "started_at": null, "ended_at": null, "reason": null, "stopped_by": null, "processes": [],
+        "call_id": call, "name": call, "round": 1, "status": "completed", "effect": "none",
+        "started_at": null, "ended_at": null, "reason": null, "stopped_by": null, "processes": [], "cleanups": [],
     });
     let fact = serde_json::json!({
-        "fact": "call_ended", "report": report, "result": {"call_id": call, "text": "x", "status": "good"}, "extent": "all",
+        "fact": "call_ended", "report": report, "result": {"call_id": call, "name": call, "text": "x", "verdict": "good"}, "extent": "all",
     });
     serde_json::from_value(fact).unwrap()
 }

@@ -67,7 +67,7 @@ fn what_the_provider_did_stands_in_its_place() {
             "  3",
             "  4",
             "  5",
-            "  … 4 more lines",
+            "  … 4 more lines: Ctrl-O shows all",
         ];
         assert_eq!(head, expected, "{columns}");
         assert_eq!(&tail[..2], ["It is 1.", "sources:"], "{columns}");
