@@ -111,6 +111,7 @@ impl Driver {
                 | Action::HandBack
                 | Action::Stop(_)
                 | Action::StopCall { .. }
+                | Action::Background
                 | Action::Quit(_)
                 | Action::Rewind(_)
                 | Action::Preview(_)

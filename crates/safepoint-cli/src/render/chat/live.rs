@@ -60,6 +60,8 @@ struct Numbered {
     run: Path,
     call: CallId,
     name: String,
+    /// Whether it is a sub-agent, which first comes to a safe point.
+    is_agent: bool,
     is_asked: bool,
 }
 
@@ -95,7 +97,7 @@ impl Live {
                     self.branches.push(Branch { path, name, since: now, work: Activity::default() });
                 }
                 if *work != CallKind::Background {
-                    self.give_number(run, call_id, name);
+                    self.give_number(run, call_id, (name, *work != CallKind::Tool));
                 }
             }
             Fact::CallEnded { report, .. } => {
@@ -109,13 +111,13 @@ impl Live {
         }
     }
 
-    fn give_number(&mut self, run: &Path, call: &CallId, name: &str) {
+    fn give_number(&mut self, run: &Path, call: &CallId, (name, is_agent): (&str, bool)) {
         let free = |number: &u8| self.numbered.iter().all(|one| one.number != *number);
         let next = (1..=NUMBERS).map(|step| (self.last_number + step - 1) % NUMBERS + 1).find(free);
         let Some(number) = next else { return };
         self.last_number = number;
         let (run, call, name) = (run.clone(), call.clone(), name.to_owned());
-        self.numbered.push(Numbered { number, run, call, name, is_asked: false });
+        self.numbered.push(Numbered { number, run, call, name, is_agent, is_asked: false });
     }
 
     /// What the key of this call says, where it is of use: if something else works too.
@@ -123,7 +125,7 @@ impl Live {
         let one = self.numbered.iter().find(|one| one.call == *call && one.run == *run)?;
         let is_alone = self.numbered.len() == 1 && self.branches.is_empty();
         match (one.is_asked, is_alone) {
-            (true, _) => Some("is stopped alone  ".to_owned()),
+            (true, _) => Some("stopping  ".to_owned()),
             (false, true) => None,
             (false, false) => Some(format!("[Alt-{}] ", one.number)),
         }
@@ -224,17 +226,35 @@ impl State {
         }
     }
 
+    /// Whether a command runs that can be moved to the background.
+    pub(super) fn has_command(&self) -> bool {
+        let below = self.live.branches.iter().map(|branch| &branch.work);
+        let mut calls = self.work.iter().chain(below).flat_map(|work| &work.calls);
+        calls.any(|call| call.state == CallState::Runs && matches!(&*call.name, "shell" | "shell_outside"))
+    }
+
+    /// Ctrl-B: what runs continues in the background.
+    pub(super) fn to_background(&mut self) {
+        self.actions.push(Action::Background);
+        self.tell(
+            Tone::Aside,
+            "moved to the background: the model goes on, and a stop of the turn ends it too",
+        );
+    }
+
     /// An output of which not all lines were shown.
     pub(super) fn folded(&mut self, whole: &str) {
         self.live.whole = Some(whole.to_owned());
     }
 
-    /// Alt-1 to Alt-9, and `/stop N`: stops the call of this number alone; a second time, at once.
+    /// Alt-1 to Alt-9, and `/stop N`: stops the call of this number alone: a command at once, a sub-agent at its next safe point and a
+    /// second time at once.
     pub(super) fn stop_numbered(&mut self, number: u8) {
         let Some(one) = self.live.numbered.iter_mut().find(|one| one.number == number) else {
             return self.tell(Tone::Aside, &format!("nothing that runs has the number {number}"));
         };
-        let level = if one.is_asked { StopLevel::Now } else { StopLevel::AtSafePoint };
+        let is_patient = one.is_agent && !one.is_asked;
+        let level = if is_patient { StopLevel::AtSafePoint } else { StopLevel::Now };
         one.is_asked = true;
         let (run, call, name) = (one.run.clone(), one.call.clone(), one.name.clone());
         self.actions.push(Action::StopCall { run, call, level });

@@ -53,6 +53,8 @@ pub(crate) enum Action {
     Stop(StopLevel),
     /// Stop one call of the running turn, or of a run below it, alone.
     StopCall { run: Path, call: CallId, level: StopLevel },
+    /// Let the commands that run continue in the background.
+    Background,
     /// Take the last turn up again; list the sessions if there is none.
     Resume,
     /// List the sessions.

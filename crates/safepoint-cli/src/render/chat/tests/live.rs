@@ -73,14 +73,17 @@ fn sub_agents_are_a_tree() {
     world.shows("    └ grep  2 s  [Alt-4] needle");
 }
 
-/// S12.59, S2.10: the key of a number stops that call alone, at a safe point and then at once; it is typed into nothing and
-/// stops no other.
+/// S12.59, S2.10: the key of a number stops that call alone: a command at once, a sub-agent at a safe point and then at once; it is typed
+/// into nothing and stops no other.
 #[test]
 fn the_key_of_a_number_stops_that_call_alone() {
     let mut world = World::running();
     world.hides("Alt-1");
     world.fact(agent("researcher", "find it"));
-    let stop = |level| Action::StopCall { run: Path::default(), call: CallId::from("researcher"), level };
+    let stop_of =
+        |call: &str, level| Action::StopCall { run: Path::default(), call: CallId::from(call), level };
+    let stop = |level| stop_of("researcher", level);
+    assert_eq!(world.alt('1'), [stop_of("shell", StopLevel::Now)]);
     assert_eq!(world.alt('2'), [stop(StopLevel::AtSafePoint)]);
     world.shows("stopping researcher alone; the turn continues");
     assert_eq!(world.say("/stop 2"), [stop(StopLevel::Now)]);
