@@ -37,7 +37,7 @@ const fn known(name: &'static str, window: u64, price: [f64; 4]) -> Known {
     Known { name, window, price, long: None }
 }
 
-/// The same, twice as dear for its input above so many tokens, and by half for its output.
+/// The same; a request of more than `above` tokens costs twice as much for its input, and half as much again for its output.
 const fn tiered(name: &'static str, window: u64, above: u64, price: [f64; 4]) -> Known {
     Known { name, window, price, long: Some(Long { above, input: 2.0, output: 1.5 }) }
 }

@@ -7,7 +7,7 @@ use safepoint::{
     tool::{EffectClass, from_fn},
 };
 
-use crate::render::chat::todo::{TODO_LIST, TodoList};
+use crate::render::chat::todo::{LIST_TOOL, TodoList};
 
 /// The most items of a list.
 const MOST: usize = 50;
@@ -15,7 +15,7 @@ const MOST: usize = 50;
 /// It keeps nothing: the screen shows what its last call was given.
 pub(crate) fn tool() -> Arc<dyn Tool> {
     let tool = from_fn(
-        TODO_LIST,
+        LIST_TOOL,
         "Shows the user your to-do list, in place of the last one. Use it for work of three steps or more: once at the \
          beginning, and again whenever an item begins or is done, with all items each time.",
         |_cx, list: TodoList| async move {

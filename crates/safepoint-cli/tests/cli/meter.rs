@@ -30,8 +30,10 @@ impl World {
     fn chat(&self, more: &[&str]) -> Terminal {
         let (home, root, config) = (self.path(""), self.path("work"), self.path("config.toml"));
         let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--root", &root];
-        let chat = [&chat[..], &["--config", &config, "--approve", "auto", "--sandbox", "off"], more].concat();
-        let variables = [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home), ("TMPDIR", &*home)];
+        let chat =
+            [&chat[..], &["--config", &config, "--approve", "auto", "--sandbox", "off"], more].concat();
+        let variables =
+            [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home), ("TMPDIR", &*home)];
         let chat = Terminal::spawn(&chat, &variables);
         chat.until(IDLE);
         chat
@@ -89,7 +91,8 @@ fn a_conversation_is_measured_compacted_and_measured_again() {
 /// the model goes on at once.
 #[test]
 fn one_call_is_stopped_alone_and_another_is_moved_to_the_background() {
-    let wait = |name: &str| json!({"command": format!("echo begun {name}; echo $$ > {name}; exec sleep 1000")});
+    let wait =
+        |name: &str| json!({"command": format!("echo begun {name}; echo $$ > {name}; exec sleep 1000")});
     let world = World::new(&json!([
         {"calls": [{"name": "shell", "args": wait("one")}]},
         {"calls": [{"name": "shell", "args": wait("two")}]},

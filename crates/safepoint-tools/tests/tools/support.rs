@@ -67,7 +67,14 @@ impl Bench {
         let run = format!("tools-{}", uuid::Uuid::new_v4().simple());
         let processes = Processes::guarded_by(run.clone(), env!("CARGO_BIN_EXE_safepoint-guard"));
         let toolbox = crate::toolbox(Root::open(place.path().join("root")).unwrap(), processes.clone());
-        Self { place, run, processes, toolbox, allowed: vec!["http_get/reach", "http_get/private"], only: None }
+        Self {
+            place,
+            run,
+            processes,
+            toolbox,
+            allowed: vec!["http_get/reach", "http_get/private"],
+            only: None,
+        }
     }
 
     /// Processes of its commands that are alive.

@@ -73,7 +73,7 @@ impl Driver {
         drop(self.host.session.stop_turn(None, self.request(level)));
     }
 
-    /// Stops one call of the running turn, or of a run below it; the rest goes on.
+    /// Stops one call of the running turn, or of a run below it; the rest continues.
     pub(super) fn stop_call(&mut self, run: &RunPath, call: &CallId, level: StopLevel) {
         let turn = self.host.session.current_turn();
         let asked = turn.and_then(|turn| turn.run.child(run)?.stop_call(call, self.request(level)));

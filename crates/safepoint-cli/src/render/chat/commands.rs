@@ -66,7 +66,7 @@ Ctrl-_      undo; Alt-_: redo; Ctrl-W, Ctrl-U, Ctrl-K, Alt-D cut, and Ctrl-Y put
 Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Alt-1…9     stop the call of this number alone, a sub-agent at its next safe point (again: now); the turn continues
 Ctrl-O      unfold and fold the output of running commands; else show all of the last one in the pager
-Ctrl-B      let a running command continue in the background, and the model go on
+Ctrl-B      let a running command continue in the background, and the model too
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit

@@ -35,7 +35,7 @@ const NUMBERS: u8 = 9;
 
 /// What works beside the model.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct LiveWork {
     branches: Vec<Branch>,
     numbered: Vec<Numbered>,
     last_number: u8,
@@ -65,7 +65,7 @@ struct Numbered {
     is_asked: bool,
 }
 
-impl Live {
+impl LiveWork {
     /// A turn begins: what is left of the one before are sub-agents in the background.
     pub(super) fn begin(&mut self) {
         self.numbered.clear();
@@ -238,7 +238,7 @@ impl State {
         self.actions.push(Action::Background);
         self.tell(
             Tone::Aside,
-            "moved to the background: the model goes on, and a stop of the turn ends it too",
+            "moved to the background: the model continues, and a stop of the turn ends it too",
         );
     }
 

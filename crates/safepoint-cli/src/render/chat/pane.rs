@@ -20,7 +20,7 @@ use super::{
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
     surface::Pane,
-    todo::TODO_LIST,
+    todo::LIST_TOOL,
 };
 use crate::{
     render::{
@@ -97,7 +97,7 @@ fn running(work: &Activity, state: &State, now: Instant, lines: &mut Vec<Line<'s
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
     // What runs comes before what waits.
-    let mut calls: Vec<&Call> = work.calls.iter().filter(|call| call.name != TODO_LIST).collect();
+    let mut calls: Vec<&Call> = work.calls.iter().filter(|call| call.name != LIST_TOOL).collect();
     let count = calls.len();
     calls.sort_by_key(|call| call.state != CallState::Runs);
     let size = (calls.len().min(LISTED), state.columns);

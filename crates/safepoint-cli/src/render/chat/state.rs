@@ -24,7 +24,7 @@ use super::{
     edits::Edits,
     input::{Draft, Input},
     kept::{Kept, KeptAsk},
-    live::Live,
+    live::LiveWork,
     markdown::{self, DIM, Hyperlink, Markdown, Rows},
     meter::Meter,
     modes::Modes,
@@ -168,7 +168,7 @@ pub(crate) struct State {
     pub(super) choice_since: Option<Instant>,
     pub(crate) kept: Kept,
     pub(crate) meter: Meter,
-    pub(super) live: Live,
+    pub(super) live: LiveWork,
     pub(crate) todo: TodoList,
     pub(crate) attention: Attention,
     /// When the chat showed that another Ctrl-C ends it.

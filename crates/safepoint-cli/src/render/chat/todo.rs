@@ -20,7 +20,7 @@ use super::{
 use crate::render::text::in_a_row;
 
 /// The tool that keeps it.
-pub(crate) const TODO_LIST: &str = "todo_list";
+pub(crate) const LIST_TOOL: &str = "todo_list";
 
 /// Rows of it in the pane.
 const SHOWN: usize = 6;
@@ -54,7 +54,7 @@ impl TodoList {
     /// The list that this fact changes it to.
     pub(crate) fn in_fact(fact: &Fact) -> Option<Self> {
         let Fact::CallStarted { name, args, .. } = fact else { return None };
-        (name == TODO_LIST).then(|| Self::deserialize(&**args).ok()).flatten()
+        (name == LIST_TOOL).then(|| Self::deserialize(&**args).ok()).flatten()
     }
 
     /// `2 of 5 done`.
@@ -111,5 +111,5 @@ impl State {
 
 /// Whether this was a call of the list's tool, which the pane shows.
 pub(super) fn is_shown(report: &CallReport) -> bool {
-    report.name == TODO_LIST && report.status == CallStatus::Completed
+    report.name == LIST_TOOL && report.status == CallStatus::Completed
 }

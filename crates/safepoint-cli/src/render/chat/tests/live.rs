@@ -10,7 +10,7 @@ use safepoint::{
 };
 
 use super::{Action, World, started};
-use crate::{render::chat::todo::TODO_LIST, signals::StopLevel};
+use crate::{render::chat::todo::LIST_TOOL, signals::StopLevel};
 
 impl World {
     fn below(&mut self, path: &Path, fact: Fact) {
@@ -29,7 +29,7 @@ impl World {
     fn to_do(&mut self, states: &[&str]) {
         let item = |(index, state): (usize, &&str)| serde_json::json!({"text": format!("step {index}"), "state": state});
         let items: Vec<_> = states.iter().enumerate().map(item).collect();
-        let mut fact = started(TODO_LIST, "");
+        let mut fact = started(LIST_TOOL, "");
         if let Fact::CallStarted { args, .. } = &mut fact {
             *args = Arc::new(serde_json::json!({ "items": items }));
         }
@@ -143,7 +143,7 @@ fn the_to_do_list_shows_its_state() {
     for row in ["to do, 1 of 3 done", "✓ step 0", "▸ step 1", "· step 2"] {
         world.shows(row);
     }
-    world.hides(TODO_LIST);
+    world.hides(LIST_TOOL);
     world.to_do(&["done", "done", "done"]);
     world.hides("step 1");
     world.shows("▸ to do: 3 of 3 done");
