@@ -11,12 +11,11 @@ use crate::{
     args::{agent::AgentArgs, names},
     output,
     prices::OwnPrice,
-    render::chat::markdown::look::Theme,
+    render::chat::{attention::Notify, markdown::look::Theme},
     settings::{
         commands::Commands,
         config::Config,
         mcp::Servers,
-        notify::Notify,
         project_files::{ProjectPlace, ProjectText},
         remembered::Setup,
         rules::Rules,
@@ -30,7 +29,6 @@ pub(crate) mod config;
 pub(crate) mod inputs;
 pub(crate) mod login;
 pub(crate) mod mcp;
-pub(crate) mod notify;
 pub(crate) mod project;
 pub(crate) mod project_files;
 pub(crate) mod remembered;

@@ -36,6 +36,7 @@ mod cli {
     mod outgoing;
     mod practice;
     mod project;
+    mod prompt;
     mod provider;
     mod redacted;
     mod rewind;

@@ -1,4 +1,4 @@
-//! The agent of a chat, which may change between turns, and the planner that uses whatever it is now.
+//! The agent of a chat, which may change between turns.
 
 use std::{
     path::PathBuf,
@@ -98,7 +98,9 @@ impl CurrentAgent {
         let words = Mutex::new(Vec::new());
         let note = |word: &str| lock(&words).push(word.to_owned());
         settings.sandbox = tools::sandbox(&settings, note, processes).await?;
-        let (own, servers) = tools::chosen(&settings, note, processes).await?;
+        let (mut own, servers) = tools::chosen(&settings, note, processes).await?;
+        let has_tools = settings.args.tools.as_deref().is_some_and(|list| list.trim() != "none");
+        own.extend(has_tools.then(todo::tool));
         let chosen = backend::choose(&settings, processes, AfterWord::Listens).await?;
         let name = Mutex::new(chosen.name.clone());
         let tools: Vec<_> = own.iter().cloned().chain(servers.offered()).collect();
@@ -205,7 +207,7 @@ impl CurrentAgent {
         let of_project = self.settings.project.instructions.files();
         let files =
             of_project.iter().map(|file| (file.path.display().to_string(), file.bytes() as u64)).collect();
-        let tools = offered_of(&lock(&self.parts).tools, &self.making());
+        let tools = self.mode.offered(&lock(&self.parts).tools);
         let (count, size) = known::size_of(&tools);
         let helpers: Vec<usize> = self.helpers.list().map(|(name, what)| name.len() + what.len()).collect();
         Fixed { system, tools: (count + helpers.len(), size + helpers.iter().sum::<usize>() as u64), files }
@@ -319,13 +321,7 @@ pub(crate) fn build(
     }
     builder = approvals::ruled(builder, settings, tools, mode)?.approvals(making.approvals());
     builder = helpers.join(builder, &usual, tools, making)?;
-    Ok(builder.tools(offered_of(tools, making)).try_build()?)
-}
-
-/// What a model is offered: of these tools those of the mode, and the list that the screen shows.
-fn offered_of(tools: &[Arc<dyn Tool>], making: &Making<'_>) -> Vec<Arc<dyn Tool>> {
-    let is_shown = making.mode.is_on_screen() && making.settings.args.tools.as_deref() == Some("all");
-    making.mode.offered(tools).into_iter().chain(is_shown.then(todo::tool)).collect()
+    Ok(builder.tools(mode.offered(tools)).try_build()?)
 }
 
 impl Making<'_> {

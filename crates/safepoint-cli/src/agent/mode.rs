@@ -64,11 +64,6 @@ impl CurrentMode {
         self.now() == WorkMode::Plan
     }
 
-    /// Whether a person sees the chat on a screen that can be drawn on.
-    pub(crate) fn is_on_screen(&self) -> bool {
-        self.plan_end == PlanEnd::Question
-    }
-
     /// What a model is offered of these tools now.
     pub(crate) fn offered(&self, tools: &[Arc<dyn Tool>]) -> Vec<Arc<dyn Tool>> {
         if !self.is_plan() {

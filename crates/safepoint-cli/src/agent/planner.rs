@@ -1,4 +1,4 @@
-//! Plans the turns of a chat.
+//! The planner of a chat: each turn is done by whatever its agent is now.
 
 use std::sync::Arc;
 

@@ -21,6 +21,7 @@ mod ends;
 mod exporting;
 mod hearing;
 mod keeping;
+mod later;
 mod lent;
 mod own;
 mod pending;
@@ -93,8 +94,9 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
     let Some((mut place, notes)) = keeping::first(&args, is_on_terminal()).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let ChatArgs { store: path, agent: said, no_snapshots, .. } = args;
-    let (mut next, mut before) = (Next { notes, ..Next::default() }, None);
+    let ChatArgs { prompt, store: path, agent: said, no_snapshots, .. } = args;
+    let (typed, is_sent) = (prompt.clone().unwrap_or_default(), prompt.is_some());
+    let (mut next, mut before) = (Next { notes, typed, is_sent, ..Next::default() }, None);
     loop {
         let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;
         // A new session remembers nothing yet: it works as the one before it.
@@ -162,7 +164,8 @@ async fn once(
         let words = notices.iter().chain(&of_project).chain(&stops);
         words.chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let kept = kept.map(|kept| &kept.id);
-        plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
+        let first = found.is_sent.then_some(found.typed);
+        plain::chat(&host, &screen, (&processes, times), (kept, first)).await.map(After::Over)
     } else {
         let desk = Desk::new(settings, place.is_kept)?;
         let more = settings.project.lines().chain(unsnapped).collect();
@@ -224,6 +227,9 @@ fn begin(
     stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
     found.rows.iter().for_each(|row| state.tell(Tone::Plain, row));
     state.input.set(found.typed);
+    if found.is_sent {
+        state.send_typed();
+    }
     // A usual store that cannot be used is no reason not to talk: no other session is listed then.
     let others = || existing_store(path.cloned()).unwrap_or_default();
     let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };

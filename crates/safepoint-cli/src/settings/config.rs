@@ -17,12 +17,11 @@ use crate::{
     },
     exit::Usage,
     prices::{self, OwnPrice},
-    render::chat::markdown::look::Theme,
+    render::chat::{attention::Notify, markdown::look::Theme},
     settings::{
         AgentSettings,
         commands::Commands,
         mcp::Servers,
-        notify::Notify,
         project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         rules::{Rules, Written},
         sandbox::Sandbox,

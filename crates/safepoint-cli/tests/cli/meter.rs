@@ -118,23 +118,3 @@ fn one_call_is_stopped_alone_and_another_is_moved_to_the_background() {
     chat.end();
     assert!(!alive("two"), "the end of the chat ends it");
 }
-
-/// S12.59: the list that the model keeps is shown with its state.
-#[test]
-fn the_to_do_list_is_shown() {
-    let items = json!([{"text": "read", "state": "done"}, {"text": "write", "state": "in_progress"}]);
-    let world = World::new(&json!([
-        {"calls": [{"name": "todo_list", "args": {"items": items}}]},
-        {"calls": [{"name": "shell", "args": {"command": "while [ ! -e go ]; do sleep 0.01; done"}}]},
-        {"text": "done"},
-    ]));
-    let mut chat = world.chat(&["--no-keep"]);
-    say(&mut chat, "plan it");
-    chat.until("to do, 1 of 2 done");
-    chat.until("✓ read");
-    chat.until("▸ write");
-    fs::write(world.path("work") + "/go", "").unwrap();
-    chat.until(IDLE);
-    chat.press("\x04");
-    assert_eq!(chat.end().0, 0);
-}

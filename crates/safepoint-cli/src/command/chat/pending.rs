@@ -10,10 +10,7 @@ use safepoint::{
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{
-    driver::{Driver, Later},
-    reopen,
-};
+use super::{driver::Driver, later::Later, reopen};
 use crate::{
     render::{
         approval,

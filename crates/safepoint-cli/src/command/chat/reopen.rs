@@ -21,7 +21,7 @@ use crate::{
         chat::{
             meter::Counts,
             state::{State, Tone},
-            todo::TodoList,
+            todo::Todos,
         },
         text::{self, cut, moment, one_line},
     },
@@ -32,11 +32,12 @@ use crate::{
 pub(crate) struct Left {
     said: Vec<(TurnId, Said)>,
     questions: Vec<ApprovalRequest>,
+    /// The to-do list after each turn that changed it.
+    todos: Vec<(TurnId, Todos)>,
     label: String,
     title: String,
     /// What was used until now.
     counts: Counts,
-    todo: TodoList,
 }
 
 /// Who said what. Exhaustive: the two sides of a conversation.
@@ -55,23 +56,29 @@ impl Left {
         let row = store.open(session).await?;
         let (label, title) = (row.label, row.title);
         let mut said: Vec<(TurnId, Said)> = Vec::new();
-        let (mut counts, mut todo) = (Counts::default(), TodoList::default());
+        let (mut todos, mut seen) = (Vec::new(), Todos::default());
+        let mut counts = Counts::default();
         read_journal(store, session, |past| match past.what {
             Ok(JournalFact::Fact { turn, path, fact, grown }) => {
                 counts.past(turn, &fact, (path.is_root(), prices));
                 if !path.is_root() {
                     return;
                 }
-                todo = TodoList::in_fact(&fact).unwrap_or(std::mem::take(&mut todo));
                 let people = grown.iter().filter_map(|entry| text::said(entry));
                 said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
+                if seen.see(&fact) {
+                    todos.push((turn, seen.clone()));
+                }
             }
             // Of another session's turns: none of this one takes it back.
             Ok(JournalFact::Begun { history, .. }) => {
                 said.extend(history.iter().filter_map(|entry| Some((TurnId::new(0), before(entry)?))));
             }
-            Ok(JournalFact::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
+            Ok(JournalFact::Forgotten { turn }) => {
+                said.retain(|(of, _)| *of != turn);
+                todos.retain(|(of, _)| *of != turn);
+            }
             _ => {}
         })
         .await?;
@@ -79,7 +86,7 @@ impl Left {
         let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
         counts.cut_off();
-        Ok(Self { said, questions, label, title, counts, todo })
+        Ok(Self { said, questions, todos, label, title, counts })
     }
 
     /// Shows it: the last messages, how the last turn ended, and the open approvals.
@@ -87,7 +94,6 @@ impl Left {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
         state.meter.earlier(self.counts);
-        state.todo = self.todo;
         state.kept.is_begun |= !self.said.is_empty();
         if self.said.is_empty() && !state.kept.is_named {
             return;
@@ -118,6 +124,7 @@ impl Left {
                 }
             }
         }
+        state.todos = self.todos.into_iter().next_back().map(|(_, todos)| todos).unwrap_or_default();
         state.gap();
         if let Some(how) = how(&self.label, self.questions.len()) {
             state.tell(Tone::Plain, &how);

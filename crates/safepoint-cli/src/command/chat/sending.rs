@@ -12,7 +12,8 @@ use tokio::task::spawn_blocking;
 
 use super::{
     desk::{place, post},
-    driver::{Driver, Later},
+    driver::Driver,
+    later::Later,
 };
 use crate::{
     render::{

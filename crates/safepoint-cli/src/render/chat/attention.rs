@@ -4,18 +4,35 @@
 //! tool or a file is sent only as plain text of a bounded length.
 
 use safepoint::receipt::Ending;
+use serde::Deserialize;
 
 use super::state::State;
 use crate::{
     output::Drawn,
     render::text::{cut, one_line},
-    settings::notify::Notify,
 };
 
 /// The most letters of a call.
 const LONGEST: usize = 100;
 /// The most letters of a title: tabs are narrow.
 const TITLE: usize = 60;
+
+/// How a chat calls for its person while its terminal is not in front. Exhaustive: the five.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Notify {
+    /// The bell, and the notification that this terminal is known to show.
+    #[default]
+    Auto,
+    /// The bell alone.
+    Bell,
+    /// The bell, and `OSC 9`, as iTerm2, WezTerm, Ghostty and kitty show it.
+    Osc9,
+    /// The bell, and `OSC 777`, as urxvt, foot and VTE show it.
+    Osc777,
+    /// Nothing; nor is the terminal asked whether it is in front, or given a title.
+    Off,
+}
 
 /// What is known of the terminal, and what waits to be sent to it.
 #[derive(Debug, Default)]
@@ -60,7 +77,7 @@ impl Attention {
         Self { marks, name: one_line(name), ..Self::default() }
     }
 
-    /// What begins it: it is told to say when it comes to the front or leaves it, and its title is kept for later.
+    /// What begins it: it will say when it comes to the front or leaves it, and its title is kept for later.
     pub(crate) fn enter(&self) -> &'static str {
         if self.marks == Marks::Nothing { "" } else { "\x1b[?1004h\x1b[22;2t" }
     }

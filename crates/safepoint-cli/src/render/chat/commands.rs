@@ -9,7 +9,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 24] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("help", "show this help"),
     (
         "stop",
@@ -29,7 +29,10 @@ const COMMANDS: [(&str, &str); 24] = [
         "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page",
     ),
     ("sessions", "list stored and running sessions with their last state"),
-    ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
+    (
+        "rewind",
+        "list the turns to go back to; `/rewind N` shows what going back to before turn N does, and asks",
+    ),
     ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
@@ -41,6 +44,7 @@ const COMMANDS: [(&str, &str); 24] = [
         "put a summary in the place of the conversation so far; `/compact WHAT` says what it must keep",
     ),
     ("trace", "show what the last turn recorded, step by step"),
+    ("todo", "show the to-do list of the agent"),
     ("tools", "list the tools, and which ones need approval"),
     (
         "mode",
@@ -63,7 +67,7 @@ Ctrl-R      search in what you entered before, also in other chats
 Ctrl-G      edit the message in $VISUAL or $EDITOR
 Ctrl-_      undo; Alt-_: redo; Ctrl-W, Ctrl-U, Ctrl-K, Alt-D cut, and Ctrl-Y puts back
 !command    run a command yourself; its output goes with your next message
-Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
+Esc         stop the turn: an answer at once, a tool at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Alt-1…9     stop the call of this number alone, a sub-agent at its next safe point (again: now); the turn continues
 Ctrl-O      unfold and fold the output of running commands; else show all of the last one in the pager
 Ctrl-B      let a running command continue in the background, and the model too
@@ -105,6 +109,7 @@ impl State {
                 None => self.tell(Tone::Aside, "no turn has ended yet"),
             },
             ("trace", _) => self.tell_trace(),
+            ("todo", _) => self.tell_todos(),
             ("tools", _) => self.tell_tools(),
             ("mode", named) => self.mode_command(named),
             ("plan", _) => self.plan_command(),

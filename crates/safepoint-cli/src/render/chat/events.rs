@@ -16,7 +16,6 @@ use super::{
     queue::Pushed,
     short,
     state::{Action, Asked, State, Tone},
-    todo,
 };
 use crate::render::{
     activity::Activity,
@@ -161,6 +160,9 @@ impl State {
     fn fact(&mut self, fact: &Fact, now: Instant) {
         self.modes.see(fact);
         self.shortened(fact);
+        if self.todo_fact(fact) {
+            return;
+        }
         match fact {
             Fact::ModelEnded { whole, message, .. } => {
                 self.end_text();
@@ -181,8 +183,6 @@ impl State {
                     self.said(&steer.message.text, &format!("steered, in request {round}"));
                 }
             }
-            Fact::CallStarted { .. } if self.todo_began(fact) => {}
-            Fact::CallEnded { report, .. } if todo::is_shown(report) => {}
             Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
             Fact::CallEnded { report, result, extent } => {
                 self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));

@@ -11,7 +11,10 @@ use super::{
     state::{Action, Leave, Mode, State, Tone},
     typing::TypingAction,
 };
-use crate::signals::StopLevel;
+use crate::{
+    render::activity::{Call, CallState},
+    signals::StopLevel,
+};
 
 /// How long no key must have been pressed before one answers a question.
 pub(crate) const CALM: Duration = Duration::from_millis(600);
@@ -119,6 +122,11 @@ impl State {
                 self.input.key(key);
             }
         }
+    }
+
+    /// What stands in the input is sent, as Enter would send it.
+    pub(crate) fn send_typed(&mut self) {
+        self.send(PushKind::Queue);
     }
 
     fn send(&mut self, how: PushKind) {
@@ -229,9 +237,18 @@ impl State {
         if self.work.is_none() && !self.questions.is_empty() {
             return self.stop(StopLevel::Now);
         }
-        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        let is_stopped = self.stop_turn(self.level_of_a_key());
         if !self.escape_typing() && !is_stopped {
             self.escape_idle(now);
+        }
+    }
+
+    /// What a key that stops asks for: a tool that runs has its grace, and an answer of the model alone is cut at once.
+    fn level_of_a_key(&self) -> StopLevel {
+        let runs = |call: &Call| call.state == CallState::Runs;
+        match self.work.as_ref().is_some_and(|work| work.calls.iter().any(runs)) {
+            true => StopLevel::AtSafePoint,
+            false => StopLevel::Now,
         }
     }
 
@@ -255,7 +272,7 @@ impl State {
         if is_twice || before.is_some() && self.pending_stop().is_some() || self.leaving.is_some() {
             return self.quit(Leave::AtOnce);
         }
-        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        let is_stopped = self.stop_turn(self.level_of_a_key());
         if self.stop_own() || is_stopped {
             return;
         }

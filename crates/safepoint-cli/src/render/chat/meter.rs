@@ -18,12 +18,12 @@ use super::{
     state::{Action, State, Tone},
 };
 use crate::prices::{Figures, Prices};
-use table::Fixed;
 
 pub(crate) mod footer;
 pub(crate) mod table;
 
 pub(crate) use footer::tokens;
+use table::Fixed;
 
 /// What is known of a conversation's use.
 #[derive(Debug, Default)]
@@ -125,6 +125,12 @@ impl Meter {
 }
 
 impl State {
+    /// What was asked for with `/context`.
+    pub(crate) fn tell_context(&mut self, history: &History, fixed: &Fixed) {
+        let filling = self.meter.filling(history, fixed);
+        self.tell(Tone::Plain, &filling);
+    }
+
     /// `/cost` and `/context`; false for any other.
     pub(super) fn meter_command(&mut self, name: &str) -> bool {
         match name {
@@ -137,12 +143,6 @@ impl State {
             _ => return false,
         }
         true
-    }
-
-    /// What was asked for with `/context`.
-    pub(crate) fn tell_context(&mut self, history: &History, fixed: &Fixed) {
-        let filling = self.meter.filling(history, fixed);
-        self.tell(Tone::Plain, &filling);
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
         lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
     lines.extend(state.live.background(state.work.as_ref().map_or(&[], |work| &work.calls), now));
-    lines.extend(state.todo.rows(state.is_running()));
+    lines.extend(state.todos.lines());
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
     lines.extend(state.typing.own.lines(now));

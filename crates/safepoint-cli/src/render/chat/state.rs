@@ -30,7 +30,7 @@ use super::{
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
-    todo::TodoList,
+    todo::Todos,
     typing::{Typing, TypingAction},
 };
 use crate::{
@@ -169,8 +169,8 @@ pub(crate) struct State {
     pub(crate) kept: Kept,
     pub(crate) meter: Meter,
     pub(super) live: LiveWork,
-    pub(crate) todo: TodoList,
     pub(crate) attention: Attention,
+    pub(crate) todos: Todos,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     /// The diffs of edits, asked about and made.

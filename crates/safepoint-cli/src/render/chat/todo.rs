@@ -1,115 +1,157 @@
-//! The to-do list that the model keeps, as the screen shows it.
+//! The to-do list that the agent keeps, as it is shown.
 //!
-//! **Invariants**: a fold of facts; a list has the bounds that its tool gives it.
+//! **Invariants**: only a call that the tool has taken changes it; one of a sub-agent does not.
 
 use ratatui_core::{
-    style::{Color, Style},
+    style::{Color, Modifier, Style},
     text::{Line, Span},
 };
-use safepoint::{
-    event::Fact,
-    receipt::{CallReport, CallStatus},
-};
+use safepoint::{event::Fact, ids::CallId, receipt::CallStatus};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{
     markdown::DIM,
     state::{State, Tone},
 };
-use crate::render::text::in_a_row;
+use crate::render::text::one_line;
 
-/// The tool that keeps it.
-pub(crate) const LIST_TOOL: &str = "todo_list";
+/// The name of its tool.
+pub(crate) const LIST_TOOL: &str = "todo";
+/// Rows of the pane, at most.
+const ROWS: usize = 5;
+/// The most items of a list, and the most letters of one.
+pub(crate) const MOST: usize = 50;
+pub(crate) const LONGEST: usize = 200;
 
-/// Rows of it in the pane.
-const SHOWN: usize = 6;
-
-/// What the model is to do, all of it.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+/// The whole list: each call replaces the one before.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 pub(crate) struct TodoList {
-    /// All items, in order, those that are done included.
+    /// The items, in the order in which they will be done.
     pub(crate) items: Vec<TodoItem>,
 }
 
 /// One thing to do.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 pub(crate) struct TodoItem {
-    /// What, in a few words.
-    text: String,
-    /// How far it is.
-    state: TodoState,
+    /// What is to be done, in a few words.
+    pub(crate) text: String,
+    pub(crate) state: TodoState,
 }
 
-/// How far an item is. Exhaustive: the three.
+/// How far it is. Exhaustive: the model is given these three.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-enum TodoState {
-    Pending,
-    InProgress,
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TodoState {
+    Open,
+    Active,
     Done,
 }
 
+/// The list that holds, and one that the tool has not taken yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Todos {
+    list: TodoList,
+    given: Option<(CallId, TodoList)>,
+}
+
 impl TodoList {
-    /// The list that this fact changes it to.
-    pub(crate) fn in_fact(fact: &Fact) -> Option<Self> {
-        let Fact::CallStarted { name, args, .. } = fact else { return None };
-        (name == LIST_TOOL).then(|| Self::deserialize(&**args).ok()).flatten()
-    }
-
     /// `2 of 5 done`.
-    pub(crate) fn progress(&self) -> String {
-        let done = self.items.iter().filter(|item| item.state == TodoState::Done).count();
-        format!("{done} of {} done", self.items.len())
+    pub(crate) fn summary(&self) -> String {
+        format!("{} of {} done", self.done(), self.items.len())
     }
 
-    fn is_done(&self) -> bool {
-        self.items.iter().all(|item| item.state == TodoState::Done)
+    /// Why it cannot be taken.
+    pub(crate) fn flaw(&self) -> Option<String> {
+        let is_long = |item: &TodoItem| item.text.chars().count() > LONGEST;
+        match () {
+            () if self.items.len() > MOST => {
+                Some(format!("the list has {} items, and {MOST} are the most", self.items.len()))
+            }
+            () if self.items.iter().any(|item| item.text.trim().is_empty()) => {
+                Some("an item has no text".to_owned())
+            }
+            () if self.items.iter().any(is_long) => Some(format!("an item has more than {LONGEST} letters")),
+            () => None,
+        }
     }
 
-    /// The list around what is being done; in one row where nothing runs.
-    pub(super) fn rows(&self, is_running: bool) -> Vec<Line<'static>> {
-        if self.is_done() {
-            return Vec::new();
-        }
-        let head = Line::styled(format!("to do, {}", self.progress()), DIM);
-        if !is_running {
-            return vec![head];
-        }
-        let open = self.items.iter().position(|item| item.state != TodoState::Done).unwrap_or(0);
-        // The one before it is seen to be done.
-        let from = open.saturating_sub(1).min(self.items.len().saturating_sub(SHOWN));
-        let shown = self.items.iter().skip(from).take(SHOWN).map(TodoItem::row);
-        let rest = self.items.len().saturating_sub(from + SHOWN);
-        let more = (rest > 0).then(|| Line::styled(format!("  and {rest} more"), DIM));
-        [head].into_iter().chain(shown).chain(more).collect()
+    fn done(&self) -> usize {
+        self.items.iter().filter(|item| item.state == TodoState::Done).count()
+    }
+
+    fn active(&self) -> Option<usize> {
+        self.items.iter().position(|item| item.state == TodoState::Active)
     }
 }
 
-impl TodoItem {
-    fn row(&self) -> Line<'static> {
-        let text = in_a_row(&self.text);
-        match self.state {
-            TodoState::Done => Line::styled(format!("  ✓ {text}"), DIM),
-            TodoState::Pending => Line::raw(format!("  · {text}")),
-            TodoState::InProgress => {
-                Line::from(vec![Span::styled("  ▸ ", Style::new().fg(Color::Blue)), Span::raw(text)])
+impl Todos {
+    /// Takes in what the turn recorded; whether the list is another now.
+    pub(crate) fn see(&mut self, fact: &Fact) -> bool {
+        match fact {
+            Fact::CallStarted { call_id, name, args, .. } if name == LIST_TOOL => {
+                let list = TodoList::deserialize(&**args as &Value).ok();
+                self.given = list.map(|list| (call_id.clone(), list));
+                false
             }
+            Fact::CallEnded { report, .. } if report.name == LIST_TOOL => {
+                let taken = self.given.take().filter(|(id, list)| {
+                    *id == report.call_id && report.status == CallStatus::Completed && list.flaw().is_none()
+                });
+                taken.map(|(_, list)| self.list = list).is_some()
+            }
+            _ => false,
         }
     }
+
+    /// The rows of the pane: those around what is active; none where all is done or nothing is listed.
+    pub(super) fn lines(&self) -> Vec<Line<'static>> {
+        let items = &self.list.items;
+        if self.list.done() == items.len() {
+            return Vec::new();
+        }
+        let next = self.list.active().or_else(|| items.iter().position(|item| item.state == TodoState::Open));
+        let first = next.unwrap_or_default().saturating_sub(1).min(items.len().saturating_sub(ROWS));
+        let mut lines = vec![Line::styled(format!("to do: {}", self.list.summary()), DIM)];
+        lines.extend(items.iter().skip(first).take(ROWS).map(row));
+        let below = items.len().saturating_sub(first + ROWS);
+        if below > 0 {
+            lines.push(Line::styled(format!("  and {below} more; /todo shows all"), DIM));
+        }
+        lines
+    }
+}
+
+fn row(item: &TodoItem) -> Line<'static> {
+    let (mark, style) = match item.state {
+        TodoState::Open => ("☐ ", Style::new()),
+        TodoState::Active => ("▸ ", Style::new().fg(Color::Blue).add_modifier(Modifier::BOLD)),
+        TodoState::Done => ("☑ ", DIM),
+    };
+    Line::from(vec![Span::raw("  "), Span::styled(mark, style), Span::styled(one_line(&item.text), style)])
 }
 
 impl State {
-    /// A call of the list's tool began: the list is what it says. False for any other fact.
-    pub(super) fn todo_began(&mut self, fact: &Fact) -> bool {
-        let Some(list) = TodoList::in_fact(fact) else { return false };
-        self.tell(Tone::Aside, &format!("▸ to do: {}", list.progress()));
-        self.todo = list;
-        true
+    /// Whether this fact was one of the list's, which is shown in its own way.
+    pub(super) fn todo_fact(&mut self, fact: &Fact) -> bool {
+        if self.todos.see(fact) {
+            let list = &self.todos.list;
+            let now = list.active().map(|at| format!(" · {}", one_line(&list.items[at].text)));
+            let said = format!("▪ to do: {}{}", list.summary(), now.unwrap_or_default());
+            self.tell(Tone::Aside, &said);
+            return true;
+        }
+        matches!(fact, Fact::CallStarted { name, .. } if name == LIST_TOOL)
     }
-}
 
-/// Whether this was a call of the list's tool, which the pane shows.
-pub(super) fn is_shown(report: &CallReport) -> bool {
-    report.name == LIST_TOOL && report.status == CallStatus::Completed
+    /// `/todo`: the whole list.
+    pub(super) fn tell_todos(&mut self) {
+        if self.todos.list.items.is_empty() {
+            return self.tell(Tone::Aside, "the agent has made no to-do list; you can ask it to");
+        }
+        let mut lines = vec![Line::styled(format!("to do: {}", self.todos.list.summary()), DIM)];
+        lines.extend(self.todos.list.items.iter().map(row));
+        self.put_above(lines);
+    }
 }

@@ -9,7 +9,7 @@ use crate::render::activity::lasted;
 type Part = (u8, String);
 
 impl Meter {
-    /// The row, no wider than `columns`; none before a model was asked.
+    /// The row, no wider than this number of columns; none before a model was asked.
     pub(crate) fn footer(&self, columns: usize, now: Instant) -> Option<String> {
         let mut parts = self.parts(now);
         while !parts.is_empty() {

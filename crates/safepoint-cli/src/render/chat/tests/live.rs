@@ -1,4 +1,4 @@
-//! Sub-agents as a tree, the output of running commands, the to-do list, and what stops one call alone.
+//! Sub-agents as a tree, the output of running commands, and what stops one call alone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use safepoint::{
 };
 
 use super::{Action, World, started};
-use crate::{render::chat::todo::LIST_TOOL, signals::StopLevel};
+use crate::signals::StopLevel;
 
 impl World {
     fn below(&mut self, path: &Path, fact: Fact) {
@@ -24,16 +24,6 @@ impl World {
 
     fn alt(&mut self, key: char) -> Vec<Action> {
         self.press(KeyCode::Char(key), KeyModifiers::ALT)
-    }
-
-    fn to_do(&mut self, states: &[&str]) {
-        let item = |(index, state): (usize, &&str)| serde_json::json!({"text": format!("step {index}"), "state": state});
-        let items: Vec<_> = states.iter().enumerate().map(item).collect();
-        let mut fact = started(LIST_TOOL, "");
-        if let Fact::CallStarted { args, .. } = &mut fact {
-            *args = Arc::new(serde_json::json!({ "items": items }));
-        }
-        self.fact(fact);
     }
 }
 
@@ -133,31 +123,4 @@ fn a_folded_output_is_shown_in_the_pager() {
     world.state.output(&all, &safepoint::raw::OutputExtent::All);
     world.shows("25 more lines: Ctrl-O shows all");
     assert_eq!(world.control('o'), [Action::Page(all)]);
-}
-
-/// S12.59: the list shows what is done and what is being done, and goes when all of it is done.
-#[test]
-fn the_to_do_list_shows_its_state() {
-    let mut world = World::running();
-    world.to_do(&["done", "in_progress", "pending"]);
-    for row in ["to do, 1 of 3 done", "✓ step 0", "▸ step 1", "· step 2"] {
-        world.shows(row);
-    }
-    world.hides(LIST_TOOL);
-    world.to_do(&["done", "done", "done"]);
-    world.hides("step 1");
-    world.shows("▸ to do: 3 of 3 done");
-}
-
-/// S12.59: a long list is shown around what is being done.
-#[test]
-fn a_long_list_is_shown_around_what_is_done_now() {
-    let mut world = World::running();
-    let states: Vec<&str> = (0..20).map(|at| if at < 10 { "done" } else { "pending" }).collect();
-    world.to_do(&states);
-    world.shows("✓ step 9");
-    world.shows("· step 14");
-    world.shows("and 5 more");
-    world.hides("step 8");
-    world.hides("step 15");
 }

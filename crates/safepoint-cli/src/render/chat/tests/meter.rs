@@ -127,9 +127,9 @@ fn the_context_is_shown_by_part() {
     assert_eq!(world.say("/context"), [Action::Context]);
     let mut history = History::new();
     history.push(Message::User("a".repeat(1000).as_str().into()));
-    let files = vec![("otter/AGENTS.md".to_owned(), 3000)];
+    let files = vec![("/project/AGENTS.md".to_owned(), 3000)];
     world.state.tell_context(&history, &Fixed { system: 1000, tools: (9, 5000), files });
-    for part in ["10k tokens of 20k (50 %)", "tools (9)", "otter/AGENTS.md", "your messages", "free"] {
+    for part in ["10k tokens of 20k (50 %)", "tools (9)", "/project/AGENTS.md", "your messages", "free"] {
         world.shows(part);
     }
 }
