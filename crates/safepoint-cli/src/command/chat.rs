@@ -19,6 +19,7 @@ mod driver;
 mod editing;
 mod ends;
 mod exporting;
+mod hearing;
 mod keeping;
 mod later;
 mod lent;

@@ -48,12 +48,14 @@ impl State {
         match event.kind {
             SessionEvent::Run { turn, event } => {
                 self.meter.event(turn, &event.kind, now);
+                self.live.see(&event.kind, now);
                 self.run_event(&event, now);
                 self.stop_requested(&event.kind);
                 self.who_answered();
             }
             SessionEvent::Background { turn, event } => {
                 self.meter.event(turn, &event.kind, now);
+                self.live.see(&event.kind, now);
                 self.child_event(&event.kind, now);
                 self.who_answered();
             }
@@ -111,6 +113,7 @@ impl State {
         } else {
             self.is_unsaid = true;
         }
+        self.live.begin();
         self.work = Some(Activity::default());
         self.withdraw_plan();
         (self.ctrl_c, self.warned) = (None, None);

@@ -20,6 +20,7 @@ use super::{
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
     surface::Pane,
+    todo::LIST_TOOL,
 };
 use crate::{
     render::{
@@ -31,7 +32,7 @@ use crate::{
 };
 
 const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
-const LABEL: Style = Style::new().fg(Color::Blue);
+pub(super) const LABEL: Style = Style::new().fg(Color::Blue);
 const PROMPT: Style = Style::new().fg(Color::Green);
 /// Rows of a list, of the input and of the text that streams, at most.
 const LISTED: usize = 3;
@@ -44,9 +45,10 @@ const ASKED: usize = 48;
 pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let mut lines = Vec::new();
     if let Some(work) = &state.work {
-        running(work, now, &mut lines);
+        running(work, state, now, &mut lines);
         lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
+    lines.extend(state.live.background(state.work.as_ref().map_or(&[], |work| &work.calls), now));
     lines.extend(state.todos.lines());
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
@@ -93,27 +95,21 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     Pane { lines: partial, cursor: (cursor.0, above + top + cursor.1) }
 }
 
-fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
+fn running(work: &Activity, state: &State, now: Instant, lines: &mut Vec<Line<'static>>) {
     if let Some((what, since)) = work.model {
         let what = format!("{what}  {}", elapsed(since, now));
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
     // What runs comes before what waits.
-    let mut calls: Vec<&Call> = work.calls.iter().collect();
+    let mut calls: Vec<&Call> = work.calls.iter().filter(|call| call.name != LIST_TOOL).collect();
+    let count = calls.len();
     calls.sort_by_key(|call| call.state != CallState::Runs);
+    let size = (calls.len().min(LISTED), state.columns);
     for call in calls.into_iter().take(LISTED) {
-        let what = match call.state {
-            CallState::Asked => "waits for your answer  ",
-            CallState::Allowed => "waits its turn  ",
-            CallState::Runs => "",
-        };
-        let what = format!("{}  {what}{}  ", call.name, elapsed(call.since, now));
-        let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
-        let detail = one_line(detail);
-        lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what), Span::styled(detail, DIM)]));
+        lines.extend(state.live.rows(call, size, now));
     }
-    if work.calls.len() > LISTED {
-        lines.push(Line::styled(format!("  and {} more calls", work.calls.len() - LISTED), DIM));
+    if count > LISTED {
+        lines.push(Line::styled(format!("  and {} more calls", count - LISTED), DIM));
     }
     if let Some((_, since)) = work.settled {
         let text = format!("the turn has ended; what it started is still ending  {}", elapsed(since, now));

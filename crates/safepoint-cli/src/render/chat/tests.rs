@@ -32,6 +32,7 @@ use crate::signals::StopLevel;
 mod edits;
 mod handed;
 mod kept;
+mod live;
 mod meter;
 mod modes;
 mod provider;
