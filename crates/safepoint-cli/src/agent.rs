@@ -11,6 +11,7 @@ pub(crate) mod mcp;
 pub(crate) mod mode;
 pub(crate) mod model;
 pub(crate) mod offered;
+pub(crate) mod planner;
 mod repository;
 pub(crate) mod todo;
 pub(crate) mod tools;

@@ -47,7 +47,7 @@ pub(crate) struct Cli {
 const TOP: &str = "\
 Try it without a key:
   safepoint                                      a conversation with the built-in practice model; takes the flags of chat
-  safepoint \"run: ls\"                            the same, and says this first
+  safepoint \"explain this repository\"            the same, with a first message; -p answers it once, as run does
   safepoint demo
   safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
 
@@ -103,8 +103,7 @@ pub(crate) enum Command {
     Practice(PracticeArgs),
 }
 
-/// The arguments as typed; flags right behind `safepoint` are those of `chat`, and words with a blank between them, which name
-/// no command, are what is said first in it.
+/// The arguments as typed; flags, or a text of several words, right behind `safepoint` are for `chat`, and `-p` for `run`.
 pub(crate) fn written() -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let mut args: Vec<OsString> = std::env::args_os().collect();
@@ -112,8 +111,10 @@ pub(crate) fn written() -> Vec<OsString> {
         let arg = arg.to_string_lossy();
         arg.contains(char::is_whitespace) || (arg.starts_with('-') && !OWN.contains(&&*arg))
     };
-    if args.get(1).is_some_and(is_of_chat) {
-        args.insert(1, "chat".into());
+    match args.get(1) {
+        Some(first) if matches!(&*first.to_string_lossy(), "-p" | "--print") => args[1] = "run".into(),
+        Some(first) if is_of_chat(first) => args.insert(1, "chat".into()),
+        Some(_) | None => {}
     }
     args
 }

@@ -1,4 +1,4 @@
-//! The agent of a chat, which may change between turns, and the planner that uses whatever it is now.
+//! The agent of a chat, which may change between turns.
 
 use std::{
     path::PathBuf,
@@ -10,10 +10,7 @@ use safepoint::{
     Agent, AgentBuilder, Tool,
     approval::{ApprovalMode, ApprovalRequest, Approver, Decision, WithoutApprover},
     ids::TurnId,
-    message::UserMessage,
     raw::remote::AfterWord,
-    session::{ChatPlanner, Plan, PlanContext, Planner},
-    stop::Failure,
     window::Window,
 };
 use safepoint_testkit::server::ModelServer;
@@ -35,7 +32,7 @@ use crate::{
     args::{agent::Approve, mode::WorkMode},
     prices::Figures,
     render::{
-        chat::{choosing::OfferedModels, compact, meter::table::Fixed},
+        chat::{choosing::OfferedModels, meter::table::Fixed},
         prompt::Prompt,
         screen::Screen,
     },
@@ -61,7 +58,7 @@ pub(crate) struct CurrentAgent {
     /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
     /// The turn that compacts the conversation, and what its summary keeps. Held to copy or to replace it.
-    compacts: Mutex<Option<(TurnId, String)>>,
+    pub(super) compacts: Mutex<Option<(TurnId, String)>>,
     /// What goes with messages of the chat.
     pub(crate) attached: Attached,
 }
@@ -153,7 +150,7 @@ impl CurrentAgent {
 
     /// The agent of the next turn: with the tools that the servers have now, where they say that they changed them, and with
     /// those that the mode offers.
-    async fn next(&self) -> Agent {
+    pub(super) async fn next(&self) -> Agent {
         let (changes, is_for_plan) = (self.servers.changes(), self.mode.is_plan());
         let (has_changed, is_other) = {
             let parts = lock(&self.parts);
@@ -217,7 +214,7 @@ impl CurrentAgent {
     }
 
     /// An agent that compacts the conversation and does nothing else; the usual one if none can be made.
-    fn compacting(&self, keep: &str) -> Agent {
+    pub(super) fn compacting(&self, keep: &str) -> Agent {
         let window = Window::of(self.figures().window.unwrap_or(u64::MAX)).compact(keep);
         let parts = lock(&self.parts);
         let builder = parts.builder.clone().window(window);
@@ -290,7 +287,7 @@ impl CurrentAgent {
         Making { settings, asking, mode, helpers }
     }
 
-    fn agent(&self) -> Agent {
+    pub(super) fn agent(&self) -> Agent {
         lock(&self.parts).agent.clone()
     }
 }
@@ -354,36 +351,5 @@ struct OnScreen;
 impl Approver for OnScreen {
     fn ask(&self, _question: ApprovalRequest) -> BoxFuture<'static, Decision> {
         Box::pin(std::future::pending())
-    }
-}
-
-/// Plans turns with the current agent.
-pub(crate) struct CurrentPlanner(pub(crate) Arc<CurrentAgent>);
-
-impl Planner<String> for CurrentPlanner {
-    fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
-        Box::pin(async move {
-            let number = situation.turn;
-            let mut plan = ChatPlanner::new(self.0.next().await).plan(situation).await?;
-            if let Plan::Turn(turn) = &mut plan {
-                if let Some(keep) = turn.input.first().and_then(|message| compact::keep(&message.text)) {
-                    turn.agent = self.0.compacting(keep);
-                    *lock(&self.0.compacts) = Some((number, keep.to_owned()));
-                }
-                turn.input.iter_mut().for_each(|message| self.0.attached.put_into(message));
-            }
-            Ok(plan)
-        })
-    }
-
-    fn steer(&self, item: &String) -> UserMessage {
-        let mut message = item.as_str().into();
-        self.0.attached.put_into(&mut message);
-        message
-    }
-
-    fn resumes(&self, turn: TurnId) -> Option<Agent> {
-        let compacts = lock(&self.0.compacts).clone().filter(|(number, _)| *number == turn);
-        Some(compacts.map_or_else(|| self.0.agent(), |(_, keep)| self.0.compacting(&keep)))
     }
 }

@@ -45,7 +45,7 @@ fn is_at_its_provider(settings: &AgentSettings, model: &str) -> bool {
     settings.args.base_url.is_none() && known.is_some_and(|known| !is_set(known.base_variable()))
 }
 
-/// How many there are, and the bytes of what a model is told of them.
+/// How many there are, and the bytes of what a model learns about them.
 pub(crate) fn size_of(tools: &[Arc<dyn Tool>]) -> (usize, u64) {
     let size = |tool: &Arc<dyn Tool>| {
         let spec = tool.spec();

@@ -19,7 +19,9 @@ mod driver;
 mod editing;
 mod ends;
 mod exporting;
+mod hearing;
 mod keeping;
+mod later;
 mod lent;
 mod own;
 mod pending;
@@ -34,9 +36,10 @@ mod tests;
 
 use crate::{
     agent::{
-        current::{Asking, CurrentAgent, CurrentPlanner},
+        current::{Asking, CurrentAgent},
         mode::PlanEnd,
         model,
+        planner::CurrentPlanner,
     },
     args::chat::ChatArgs,
     control,
@@ -166,7 +169,8 @@ async fn once(
         let words = notices.iter().chain(&of_project).chain(&stops);
         words.chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let kept = kept.map(|kept| &kept.id);
-        plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
+        let first = found.is_sent.then_some(found.typed);
+        plain::chat(&host, &screen, (&processes, times), (kept, first)).await.map(After::Over)
     } else {
         let desk = Desk::new(settings, place.is_kept)?;
         let more = settings.project.lines().chain(unsnapped).collect();
@@ -175,7 +179,9 @@ async fn once(
         let attention = Attention::of(variable, settings.notify, &name);
         let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
         let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
-        driver.state.markdown.look = look(settings);
+        let look = look(settings);
+        driver.surface.on(look.background());
+        driver.state.markdown.look = look;
         driver.state.kept.project = project;
         driver.drive().await
     };
@@ -298,7 +304,7 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
 
 /// What the user should know before they begin.
 fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
-    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)
+    let practice = "the practice model, a script: no key, no local server (try: run: ls)
   for a real one, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY
   or type /model PROVIDER:NAME; `safepoint doctor` says what is missing";
     let is_practice = crew.model() == model::PRACTICE;

@@ -12,15 +12,13 @@ use safepoint::{
     receipt::RequestReport,
 };
 
-use crate::render::{edit, screen::Weight, call::in_words};
+use crate::render::{call::in_words, edit, screen::Weight};
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     /// What the model does, and since when.
     pub(crate) model: Option<(&'static str, Instant)>,
-    /// When the request that failed is sent again; nothing is in flight until then.
-    again: Option<Instant>,
     pub(crate) calls: Vec<Call>,
     pub(crate) stop: Option<PendingStop>,
     /// How the turn ended, and when; what it started may still be running.
@@ -30,12 +28,12 @@ pub(crate) struct Activity {
 /// A call that runs, or that waits for an approval.
 #[derive(Debug)]
 pub(crate) struct Call {
-    id: CallId,
+    pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) args: String,
     pub(crate) state: CallState,
     pub(crate) since: Instant,
-    /// Its last progress message.
+    /// The end of what it has reported.
     pub(crate) progress: String,
 }
 
@@ -56,15 +54,22 @@ pub(crate) enum PendingStop {
 
 const MODEL: &str = "the model";
 
+impl Call {
+    /// More of its output: the end of it is kept.
+    fn report(&mut self, text: &str) {
+        const KEPT: usize = 16 << 10;
+        self.progress.push_str(text);
+        let over = self.progress.len().saturating_sub(KEPT);
+        let from = (over..).find(|at| self.progress.is_char_boundary(*at)).unwrap_or(over);
+        self.progress.drain(..from);
+    }
+}
+
 impl Activity {
     pub(crate) fn on(&mut self, kind: &EventKind, now: Instant) {
         match kind {
             EventKind::Fact(fact) => self.fact(fact, now),
-            EventKind::Retrying { after, .. } => {
-                self.again = now.checked_add(*after);
-                self.model = Some(("the model (waits to try again)", now));
-            }
-            EventKind::FailedOver { .. } => {
+            EventKind::Retrying { .. } | EventKind::FailedOver { .. } => {
                 self.model = Some(("the model (waits to try again)", now));
             }
             EventKind::Waiting { .. } => self.model = Some(("the model (waits for its turn)", now)),
@@ -86,7 +91,7 @@ impl Activity {
                 // Of an edit it is the diff, which is shown as a whole.
                 let mut others = self.calls.iter_mut().filter(|call| !edit::is_edit(&call.name));
                 if let Some(call) = others.find(|call| call.id == *call_id) {
-                    call.progress.clone_from(text);
+                    call.report(text);
                 }
             }
             _ => {}
@@ -100,7 +105,7 @@ impl Activity {
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
         match fact {
-            Fact::ModelStarted { .. } => (self.model, self.again) = (Some((MODEL, now)), None),
+            Fact::ModelStarted { .. } => self.model = Some((MODEL, now)),
             Fact::SummaryStarted { .. } => self.model = Some(("a summary of the oldest rounds", now)),
             Fact::ModelEnded { .. } | Fact::ModelTooLong { .. } | Fact::SummaryEnded { .. } => {
                 self.model = None
@@ -164,11 +169,6 @@ impl Activity {
         self.calls.retain(|other| other.id != *id);
         let (id, name, args) = (id.clone(), name.to_owned(), in_words(name, args));
         self.calls.push(Call { id, name, args, state, since, progress: String::new() });
-    }
-
-    /// Whether the turn only waits until it sends a request again: there is nothing that a stop could wait for.
-    pub(crate) fn is_between_tries(&self, now: Instant) -> bool {
-        self.calls.is_empty() && self.model.is_some() && self.again.is_some_and(|again| now < again)
     }
 
     /// Whether the turn has not ended.

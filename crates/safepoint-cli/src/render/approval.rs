@@ -133,7 +133,8 @@ pub(crate) fn ended(report: &CallReport) -> String {
 pub(crate) fn exit(report: &CallReport) -> Option<&str> {
     let is_over = report.status == CallStatus::Completed;
     let ended = report.processes.iter().map(|process| &*process.ended);
-    let mut bad = ended.filter(|ended| *ended != "exit 0" && (ended.starts_with("exit ") || ended.starts_with("signal ")));
+    let mut bad = ended
+        .filter(|ended| *ended != "exit 0" && (ended.starts_with("exit ") || ended.starts_with("signal ")));
     bad.next().filter(|_| is_over)
 }
 

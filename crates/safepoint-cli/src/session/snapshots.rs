@@ -19,7 +19,7 @@ use safepoint::{
 use safepoint_snapshot::{NotTaken, Snapshot, SnapshotError, Snapshots};
 use tokio::task::JoinHandle;
 
-use crate::{agent::current::CurrentPlanner, settings, sync::lock};
+use crate::{agent::planner::CurrentPlanner, settings, sync::lock};
 
 /// The snapshots around the turns of one session.
 pub(crate) struct TurnSnapshots {

@@ -20,11 +20,11 @@ const ASKED: &str = "[compact the conversation]";
 
 /// Notes the instructions that it is opened with.
 #[derive(Clone)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct Noting(Arc<Mutex<Vec<String>>>);
 
-impl Model for Told {
+impl Model for Noting {
     fn name(&self) -> &str {
-        "told"
+        "noting"
     }
     fn open(&self, spec: ModelSpec) -> Box<dyn Conversation> {
         self.0.lock().unwrap().extend(spec.system.map(|text| text.to_string()));
@@ -35,11 +35,11 @@ impl Model for Told {
 /// S12.60: what the person wants kept is in the instructions of the summary, whichever model writes it.
 #[tokio::test]
 async fn what_is_to_be_kept_is_in_the_instructions() {
-    let told = Told(Arc::default());
-    let window = Window::of(1_000_000).summarise_with(told.clone()).compact("the colours");
+    let noting = Noting(Arc::default());
+    let window = Window::of(1_000_000).summarise_with(noting.clone()).compact("the colours");
     let outcome = agent([]).build().run_on(long(40), ASKED).window(window).await;
     assert_eq!(outcome.ending(), Ending::Done);
-    let instructions = told.0.lock().unwrap().concat();
+    let instructions = noting.0.lock().unwrap().concat();
     assert!(instructions.ends_with("keeps this in particular: the colours"), "{instructions}");
 }
 

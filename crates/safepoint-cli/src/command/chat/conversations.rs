@@ -14,11 +14,7 @@ use safepoint::{
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{
-    driver::{Driver, Later},
-    exporting, keeping, reopen,
-    rewinding::Next,
-};
+use super::{driver::Driver, exporting, keeping, later::Later, reopen, rewinding::Next};
 use crate::{
     control::list::{Listed, ago},
     render::{

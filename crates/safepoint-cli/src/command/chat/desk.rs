@@ -13,7 +13,8 @@ use safepoint::secret::Secrets;
 use tokio::{sync::mpsc::UnboundedSender, task::spawn_blocking};
 
 use super::{
-    driver::{Driver, Later},
+    driver::Driver,
+    later::Later,
     lent::{Keys, Lent},
     own::OwnCommand,
 };

@@ -9,10 +9,7 @@ use std::{
 use crossterm::event::Event as Key;
 use rustix::process::Signal;
 use safepoint::{
-    History,
-    approval::ApprovalRequest,
     event::{Event, Events},
-    ids::{ApprovalId, ItemId},
     session::SessionEvent,
     store::Store,
 };
@@ -24,30 +21,22 @@ use tokio::{
 };
 
 use super::{
-    conversations::KeptNews,
     desk::Desk,
-    rewinding::{Next, RewindNews, Rewinds},
-    sending::WithFiles,
+    later::Later,
+    rewinding::{Next, Rewinds},
 };
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
     exit,
     output::Drawn,
-    prices::Figures,
     render::chat::{
-        choosing::OfferedModels,
-        events::ChatEvent,
         kept::KeptAsk,
-        meter::table::Fixed,
         pane,
-        queue::{Origin, PushKind, Pushed},
-        state::{Action, Leave, State, Tone},
+        state::{Action, Leave, State},
         surface::Surface,
         terminal::{self, Terminal},
-        typing::TypingNews,
     },
-    render::edit::EditView,
     session::host::Host,
     signals::{self, Signals},
 };
@@ -77,7 +66,7 @@ pub(crate) struct Driver {
     /// The store of sessions.
     pub(crate) store: Option<Arc<dyn Store>>,
     /// The sessions that were listed last.
-    listed: Vec<String>,
+    pub(crate) listed: Vec<String>,
     /// The session to open after this one.
     pub(crate) next: Option<Next>,
     pub(crate) rewinds: Rewinds,
@@ -89,38 +78,6 @@ pub(crate) struct Driver {
     /// When to go, whatever is alive.
     pub(crate) go: Option<Instant>,
     pub(crate) code: u8,
-}
-
-/// What acts come to, once it is known.
-pub(crate) enum Later {
-    Back(String),
-    /// The same at a stop.
-    Handed(String),
-    /// The queued items, of this process and of others.
-    Waits(Vec<(ItemId, String)>),
-    /// The same as the chat ends.
-    Left,
-    Message(Tone, String),
-    /// Approvals that are no longer open.
-    Gone(Vec<ApprovalId>),
-    Model(String, Figures),
-    /// The conversation, and what each request holds beside it.
-    Context(History, Fixed),
-    Models(OfferedModels),
-    Listed(Vec<String>, String),
-    Next(String),
-    Rewind(RewindNews),
-    /// What the call of a question would change, if that can be shown.
-    Previewed(Box<ApprovalRequest>, Option<EditView>),
-    /// A question that is open again: its answer was refused.
-    AskAgain(Box<ApprovalRequest>),
-    /// The pager was left, and why it did not show anything.
-    Paged(Option<String>),
-    Typing(TypingNews),
-    WithFiles(WithFiles),
-    Kept(KeptNews),
-    /// There is no turn to resume: another conversation may be.
-    Pick,
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -238,29 +195,7 @@ impl Driver {
                     }
                 }
             }
-            Woke::Later(Later::Back(text)) => self.state.back(&text),
-            Woke::Later(Later::Handed(text)) => self.state.handed(text),
-            Woke::Later(Later::Waits(waiting)) => self.take_waiting(waiting),
-            Woke::Later(Later::Message(tone, text)) => self.state.tell(tone, &text),
-            Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
-            Woke::Later(Later::Model(name, figures)) => self.state.took_model(name, figures),
-            Woke::Later(Later::Context(history, fixed)) => self.state.tell_context(&history, &fixed),
-            Woke::Later(Later::Models(offered)) => self.state.pick_model(&offered),
-            Woke::Later(Later::Listed(ids, text)) => {
-                self.listed = ids;
-                self.state.tell(Tone::Plain, &text);
-            }
-            Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
-            Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
-            Woke::Later(Later::Previewed(asked, view)) => self.previewed(&asked, view),
-            Woke::Later(Later::AskAgain(question)) => self.state.ask_again(*question, Instant::now()),
-            Woke::Later(Later::Paged(failure)) => self.paged(failure),
-            Woke::Later(Later::Typing(news)) => self.typing_news(news),
-            Woke::Later(Later::WithFiles(message)) => self.push_with(message),
-            Woke::Later(Later::Kept(news)) => self.kept_news(news),
-            Woke::Later(Later::Pick) => self.kept(KeptAsk::Pick),
-            // The session has reported it.
-            Woke::Later(Later::Left) => {}
+            Woke::Later(later) => self.take_later(later),
             // Where there is no shell that could stop this job, nothing has.
             Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
             Woke::Time => {}
@@ -290,27 +225,13 @@ impl Driver {
         self.state.columns = self.surface.columns();
     }
 
-    fn hear(&mut self, event: Event<SessionEvent>) {
-        let received = match event.kind {
-            SessionEvent::Accepted(id) => {
-                let item = self.host.pushed(id).unwrap_or_else(|| {
-                    self.look_at_waiting();
-                    Pushed { text: String::new(), how: PushKind::Queue, origin: Origin::Elsewhere }
-                });
-                ChatEvent::Accepted { id, item }
-            }
-            SessionEvent::TurnStarted { items, .. } => ChatEvent::Started(items),
-            _ => ChatEvent::Event(event),
-        };
-        let acts = self.state.hear(received, Instant::now());
-        self.act(acts);
-    }
-
     pub(super) fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
                 Action::Push { text, how } => self.push(text, how),
                 Action::Stop(level) => self.stop(level),
+                Action::Background => self.processes.to_background(),
+                Action::StopCall { run, call, level } => self.stop_call(&run, &call, level),
                 Action::Quit(leave) => self.leave(leave),
                 Action::Suspend => self.suspend(),
                 Action::Withdraw(items) => self.take_back(items, Later::Back),

@@ -11,7 +11,8 @@ use safepoint::{
 use safepoint_tools::process::Processes;
 
 use super::{
-    driver::{After, Driver, Later},
+    driver::{After, Driver},
+    later::Later,
     lent::Lent,
 };
 use crate::{

@@ -14,7 +14,7 @@ use safepoint::{ids::SessionId, store::Store};
 
 use super::{
     conversations::{KeptNews, short},
-    driver::Later,
+    later::Later,
 };
 use crate::render::{
     chat::state::Tone,

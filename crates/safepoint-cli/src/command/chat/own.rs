@@ -12,10 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{
-    desk::tell,
-    driver::{Driver, Later},
-};
+use super::{desk::tell, driver::Driver, later::Later};
 use crate::{
     render::chat::{
         own::{OwnNews, Ran},

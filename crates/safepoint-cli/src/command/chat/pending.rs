@@ -10,10 +10,7 @@ use safepoint::{
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{
-    driver::{Driver, Later},
-    reopen,
-};
+use super::{driver::Driver, later::Later, reopen};
 use crate::{
     render::{
         approval,
@@ -110,6 +107,8 @@ impl Driver {
                 | Action::Withdraw(_)
                 | Action::HandBack
                 | Action::Stop(_)
+                | Action::StopCall { .. }
+                | Action::Background
                 | Action::Quit(_)
                 | Action::Rewind(_)
                 | Action::Preview(_)

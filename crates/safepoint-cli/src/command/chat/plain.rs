@@ -39,14 +39,13 @@ use crate::{
     signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
-/// Runs one turn for each line, until the input or the session ends. `kept` is the stored session, if there
-/// is one.
+/// Runs one turn for each line, until the input or the session ends; `first` is a line before those of the input. `kept` is the
+/// stored session, if there is one.
 pub(crate) async fn chat(
     host: &Arc<Host>,
     screen: &Arc<Screen>,
-    processes: &Processes,
-    times: Times,
-    kept: Option<&SessionId>,
+    (processes, times): (&Processes, Times),
+    (kept, mut first): (Option<&SessionId>, Option<String>),
 ) -> anyhow::Result<ExitCode> {
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     let mut turns = Turns {
@@ -62,7 +61,11 @@ pub(crate) async fn chat(
     };
     let mut events = host.session.events();
     loop {
-        let Some(line) = turns.line(&mut lines).await? else { break };
+        let line = match first.take() {
+            None => turns.line(&mut lines).await?,
+            line => line,
+        };
+        let Some(line) = line else { break };
         if line.trim().is_empty() {
             continue;
         }

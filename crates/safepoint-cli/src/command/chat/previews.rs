@@ -5,11 +5,7 @@ use std::{process::Stdio, time::Instant};
 use safepoint::approval::ApprovalRequest;
 use tokio::{process::Command, task::JoinHandle};
 
-use super::{
-    desk::post,
-    driver::{Driver, Later},
-    lent::Lent,
-};
+use super::{desk::post, driver::Driver, later::Later, lent::Lent};
 use crate::render::{
     chat::state::Tone,
     edit::{self, EditView},

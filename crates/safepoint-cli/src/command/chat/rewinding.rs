@@ -11,16 +11,16 @@ use safepoint::{
 };
 use safepoint_snapshot::{Restored, Snapshot};
 
-use super::driver::{Driver, Later};
+use super::{driver::Driver, later::Later};
 use crate::{
     control::list::ago,
     render::chat::{
-        choosing::TurnRow,
+        choosing::OfferedTurn,
         rewind::{Choices, Extent, RewindAsk},
         state::{Leave, Tone},
     },
     session::{
-        rewind::{self, Files, Rewind, TurnLine, WentBack},
+        rewind::{self, Files, Rewind, WentBack},
         snapshots::TurnSnapshots,
     },
 };
@@ -66,8 +66,7 @@ pub(crate) struct LastRewind {
 
 /// What a look or a way back came to.
 pub(crate) enum RewindNews {
-    /// The turns that there are, to choose from.
-    Turns(Vec<TurnRow>),
+    Turns(Vec<OfferedTurn>),
     Looked(Box<Rewind>),
     Went { rows: Vec<String>, last: Box<LastRewind>, next: Option<(SessionId, String)> },
 }
@@ -122,11 +121,11 @@ impl Driver {
 
     pub(crate) fn rewind_news(&mut self, news: RewindNews) {
         match news {
-            RewindNews::Turns(turns) => self.state.pick_turn(turns.into_iter()),
+            RewindNews::Turns(turns) => self.state.pick_turn(&turns),
             RewindNews::Looked(rewind) => {
                 let has_files = matches!(&rewind.files, Files::Plan(plan) if !plan.changes().is_empty());
                 let choices = if has_files { Choices::All } else { Choices::Conversation };
-                let rows = rewind.rows(self.state.columns);
+                let rows = rewind.rows();
                 self.state.ask_rewind(&rows, choices, Instant::now());
                 self.rewinds.looked = Some(*rewind);
             }
@@ -144,18 +143,15 @@ impl Driver {
     }
 }
 
-/// The turns to choose from, the last one first.
+/// The turns, the newest first.
 async fn list(store: &dyn Store, id: &SessionId) -> anyhow::Result<Later> {
     let (turns, _) = rewind::turns(store, id).await?;
-    if turns.is_empty() {
-        return Ok(Later::Message(Tone::Plain, "no turn yet: there is nothing to go back to".to_owned()));
-    }
-    let row = |line: &TurnLine| TurnRow {
-        number: line.turn.number(),
+    let offered = turns.iter().rev().map(|line| OfferedTurn {
+        turn: line.turn,
         said: line.said.clone(),
         when: line.at.map(ago).unwrap_or_default(),
-    };
-    Ok(Later::Rewind(RewindNews::Turns(turns.iter().rev().map(row).collect())))
+    });
+    Ok(Later::Rewind(RewindNews::Turns(offered.collect())))
 }
 
 async fn look(

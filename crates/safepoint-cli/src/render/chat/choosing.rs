@@ -1,4 +1,4 @@
-//! The list that stands in the place of the input: conversations, models, or the turns to go back to.
+//! The list that stands in the place of the input: conversations, models, or turns.
 
 use crossterm::event::KeyEvent;
 use safepoint::ids::TurnId;
@@ -22,13 +22,13 @@ pub(crate) struct OfferedModels {
     pub(crate) missing: Vec<String>,
 }
 
-/// A turn to go back to.
-#[derive(Clone, Debug)]
-pub(crate) struct TurnRow {
-    pub(crate) number: u64,
+/// A turn that can be gone back to before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OfferedTurn {
+    pub(crate) turn: TurnId,
     /// What the person said.
     pub(crate) said: String,
-    /// How long ago it began.
+    /// How long ago.
     pub(crate) when: String,
 }
 
@@ -62,7 +62,7 @@ impl Choosing {
         }
     }
 
-    /// What choosing this row does, if it does anything.
+    /// What choosing this row does.
     pub(super) fn chosen(&self, key: String) -> Option<Action> {
         match self {
             Self::Session(_) => Some(Action::Kept(KeptAsk::Open(key))),
@@ -90,15 +90,20 @@ impl State {
         self.model = name;
     }
 
-    /// Opens the list of turns. Choosing one only shows what going back to before it would do.
-    pub(crate) fn pick_turn(&mut self, turns: impl Iterator<Item = TurnRow>) {
-        if self.leaving.is_some() || self.work.is_some() {
+    /// Opens the list of turns; what going back to before one of them does is shown before anything happens.
+    pub(crate) fn pick_turn(&mut self, turns: &[OfferedTurn]) {
+        if turns.is_empty() {
+            return self.tell(Tone::Plain, "no turn yet: there is nothing to go back to");
+        }
+        if self.leaving.is_some() {
             return;
         }
-        let rows = turns.map(|turn| PickRow::new(turn.number.to_string(), [turn.said, format!("turn {}", turn.number), turn.when]));
-        let mut picker = Picker::new("Go back to before", rows.collect());
-        picker.hint("what it would do is shown first");
-        self.kept.list = Some(Choosing::Turn(picker));
+        let row = |turn: &OfferedTurn| {
+            let number = turn.turn.number().to_string();
+            PickRow::new(number.clone(), [format!("{number} {}", turn.said), turn.when.clone()])
+        };
+        self.kept.list =
+            Some(Choosing::Turn(Picker::new("Turns to go back to", turns.iter().map(row).collect())));
     }
 
     /// Opens the list of models.

@@ -1,6 +1,10 @@
 //! `/compact`: the message that asks for it, and what is said of it.
 
-use safepoint::{event::Fact, raw::Omission, receipt::Ending};
+use safepoint::{
+    event::Fact,
+    raw::{Omission, OmissionKind},
+    receipt::Ending,
+};
 
 use super::{
     meter::tokens,
@@ -54,24 +58,19 @@ impl State {
 
     /// What is left out from now on, in one line.
     pub(super) fn shortened(&mut self, fact: &Fact) {
-        let (cut, how) = match fact {
-            Fact::SummaryEnded { shortened: Some(cut), .. } => {
-                (cut, "compacted: a summary takes the place of")
-            }
-            Fact::HistoryShortened(cut) => (cut, "shortened: these are not sent any more:"),
+        let cut = match fact {
+            Fact::SummaryEnded { shortened: Some(cut), .. } | Fact::HistoryShortened(cut) => cut,
             _ => return,
         };
-        let why = match std::mem::replace(&mut self.meter.compaction, Compaction::Done) {
-            Compaction::Asked => "",
-            Compaction::No | Compaction::Done => "the window is almost full; ",
-        };
         let Omission { omitted, tokens_before, tokens_after, .. } = cut;
-        let (rounds, before, after) = (omitted.rounds, tokens(*tokens_before), tokens(*tokens_after));
-        let messages = if rounds == 1 { "1 message".to_owned() } else { format!("{rounds} messages") };
-        self.tell(
-            Tone::Aside,
-            &format!("{why}{how} {messages} of the model; about {before} tokens before, about {after} now"),
-        );
+        let was = std::mem::replace(&mut self.meter.compaction, Compaction::Done);
+        let what = match (was, omitted.by) {
+            (Compaction::Asked, _) => "compacted to a summary and the newest messages",
+            (_, OmissionKind::Summary) => "window full: the oldest messages became a summary",
+            (_, OmissionKind::Note) => "window full: the oldest messages are not sent",
+        };
+        let (before, after) = (tokens(*tokens_before), tokens(*tokens_after));
+        self.tell(Tone::Aside, &format!("{what}: about {before} tokens, now {after}"));
     }
 
     /// The turn has ended, and `last` is its receipt.

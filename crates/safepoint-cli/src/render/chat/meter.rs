@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use safepoint::{
-    Receipt, Usage,
+    History, Receipt, Usage,
     event::{EventKind, Fact},
     ids::TurnId,
     receipt::{Ending, ModelReport, ModelState},
@@ -23,6 +23,7 @@ pub(crate) mod footer;
 pub(crate) mod table;
 
 pub(crate) use footer::tokens;
+use table::Fixed;
 
 /// What is known of a conversation's use.
 #[derive(Debug, Default)]
@@ -124,6 +125,12 @@ impl Meter {
 }
 
 impl State {
+    /// What was asked for with `/context`.
+    pub(crate) fn tell_context(&mut self, history: &History, fixed: &Fixed) {
+        let filling = self.meter.filling(history, fixed);
+        self.tell(Tone::Plain, &filling);
+    }
+
     /// `/cost` and `/context`; false for any other.
     pub(super) fn meter_command(&mut self, name: &str) -> bool {
         match name {

@@ -20,19 +20,19 @@ use super::{
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
     surface::Pane,
+    todo::LIST_TOOL,
 };
 use crate::{
     render::{
         activity::{Activity, Call, CallState, PendingStop, elapsed},
-        approval,
-        call,
+        approval, call,
         text::in_a_row as one_line,
     },
     visible,
 };
 
 const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
-const LABEL: Style = Style::new().fg(Color::Blue);
+pub(super) const LABEL: Style = Style::new().fg(Color::Blue);
 const PROMPT: Style = Style::new().fg(Color::Green);
 /// Rows of a list, of the input and of the text that streams, at most.
 const LISTED: usize = 3;
@@ -45,9 +45,10 @@ const ASKED: usize = 48;
 pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let mut lines = Vec::new();
     if let Some(work) = &state.work {
-        running(work, now, &mut lines);
+        running(work, state, now, &mut lines);
         lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
+    lines.extend(state.live.background(state.work.as_ref().map_or(&[], |work| &work.calls), now));
     lines.extend(state.todos.lines());
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
@@ -75,13 +76,17 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lines.extend(typed);
     lines.extend(state.menu().iter().flat_map(Menu::lines));
     if !state.kept.has_list() {
-        lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+        let keys = state.typing_hint().unwrap_or_else(|| hint(state, now));
+        lines.extend(state.modes.footer(&keys, state.columns));
         lines.extend(state.meter.footer(state.columns, now).map(|row| Line::styled(row, DIM)));
     }
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
-    // A blank row separates the text from the running work.
+    // A blank row separates the text from the notes above it, and from the running work.
+    if state.edge == Edge::Note && partial.first().is_some_and(|line| line.width() > 0) {
+        partial.insert(0, Line::default());
+    }
     if !partial.is_empty() || state.edge != Edge::Blank {
         partial.push(Line::default());
     }
@@ -90,27 +95,21 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     Pane { lines: partial, cursor: (cursor.0, above + top + cursor.1) }
 }
 
-fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
+fn running(work: &Activity, state: &State, now: Instant, lines: &mut Vec<Line<'static>>) {
     if let Some((what, since)) = work.model {
         let what = format!("{what}  {}", elapsed(since, now));
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
     // What runs comes before what waits.
-    let mut calls: Vec<&Call> = work.calls.iter().collect();
+    let mut calls: Vec<&Call> = work.calls.iter().filter(|call| call.name != LIST_TOOL).collect();
+    let count = calls.len();
     calls.sort_by_key(|call| call.state != CallState::Runs);
+    let size = (calls.len().min(LISTED), state.columns);
     for call in calls.into_iter().take(LISTED) {
-        let what = match call.state {
-            CallState::Asked => "waits for your answer  ",
-            CallState::Allowed => "waits its turn  ",
-            CallState::Runs => "",
-        };
-        let what = format!("{}  {what}{}  ", call.name, elapsed(call.since, now));
-        let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
-        let detail = one_line(detail);
-        lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what), Span::styled(detail, DIM)]));
+        lines.extend(state.live.rows(call, size, now));
     }
-    if work.calls.len() > LISTED {
-        lines.push(Line::styled(format!("  and {} more calls", work.calls.len() - LISTED), DIM));
+    if count > LISTED {
+        lines.push(Line::styled(format!("  and {} more calls", count - LISTED), DIM));
     }
     if let Some((_, since)) = work.settled {
         let text = format!("the turn has ended; what it started is still ending  {}", elapsed(since, now));

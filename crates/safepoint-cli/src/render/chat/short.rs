@@ -38,12 +38,13 @@ impl State {
         self.tell_lines(first);
         let more = match extent {
             OutputExtent::All if left_out == 0 => return,
-            OutputExtent::All => format!("{left_out} more lines"),
+            OutputExtent::All => format!("{left_out} more lines: Ctrl-O shows all"),
             OutputExtent::Truncated { bytes, file: Some(file) } => format!("{bytes} bytes in all: {file}"),
             OutputExtent::Truncated { bytes, file: None } => {
                 format!("{bytes} bytes in all, of which the beginning and the end are kept")
             }
         };
+        self.folded(output);
         self.tell(Tone::Aside, &format!("  … {more}"));
         self.tell_lines(&lines[first.len() + left_out..]);
     }

@@ -1,6 +1,6 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
 //! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`,
-//! the `Theme`, `Notify`.
+//! the `Theme`, `Notify`, each `OwnPrice`.
 
 use std::path::Path;
 

@@ -74,9 +74,9 @@ impl WindowMeter {
     /// summarised already.
     pub(crate) fn compaction(&self, history: &History) -> Option<Cut> {
         let tokens = history.tokens(self.fixed);
-        let known = (tokens, self.fixed + history.sent().bytes());
+        let kept = history.sent().bytes() / COMPACTED_KEPT;
         let all = places(history);
-        let fits = |(_, rest): &&(usize, u64)| tokens_like(known, *rest) <= tokens / COMPACTED_KEPT;
+        let fits = |(_, rest): &&(usize, u64)| *rest <= kept;
         let (entries, _) = *all.iter().find(fits).or(all.last())?;
         // What fitted the model until now may be read at once.
         let room = self.window.room().min(tokens);

@@ -9,7 +9,7 @@ use crate::render::activity::lasted;
 type Part = (u8, String);
 
 impl Meter {
-    /// The row, in at most so many columns; none before a model was asked.
+    /// The row, no wider than this number of columns; none before a model was asked.
     pub(crate) fn footer(&self, columns: usize, now: Instant) -> Option<String> {
         let mut parts = self.parts(now);
         while !parts.is_empty() {
@@ -61,7 +61,8 @@ impl Meter {
 }
 
 pub(crate) fn percent(part: u64, of: u64) -> u128 {
-    (u128::from(part) * 100).checked_div(u128::from(of)).unwrap_or_default()
+    let of = u128::from(of);
+    (u128::from(part) * 100 + of / 2).checked_div(of).unwrap_or_default()
 }
 
 /// `950`, `1.2k`, `12k`, `1.05M`.

@@ -5,12 +5,7 @@ use std::time::Instant;
 use safepoint::{History, Usage, history::Message, receipt::Ending, usage::ExtraBilling};
 use safepoint_model::raw::history::{bytes, tokens_of};
 
-use super::{
-    super::state::{State, Tone},
-    Meter, Sum, TurnCount,
-    footer::percent,
-    tokens,
-};
+use super::{Meter, Sum, TurnCount, footer::percent, tokens};
 use crate::{prices::AS_OF, render::activity::lasted};
 
 /// What each request holds beside the conversation, in bytes.
@@ -88,14 +83,6 @@ impl Meter {
         }
         rows.push("the parts are estimated from their bytes; their sum is what stands above".to_owned());
         rows.join("\n")
-    }
-}
-
-impl State {
-    /// What was asked for with `/context`.
-    pub(crate) fn tell_context(&mut self, history: &History, fixed: &Fixed) {
-        let filling = self.meter.filling(history, fixed);
-        self.tell(Tone::Plain, &filling);
     }
 }
 

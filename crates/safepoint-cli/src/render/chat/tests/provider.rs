@@ -64,7 +64,7 @@ fn what_the_provider_did_stands_in_its_place() {
             "▪ code_execution: completed",
             "  1",
             "  2",
-            "  … 4 more lines",
+            "  … 4 more lines: Ctrl-O shows all",
             "  7",
             "  8",
             "  9",

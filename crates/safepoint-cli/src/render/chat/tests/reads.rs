@@ -1,6 +1,6 @@
 //! What a person reads of calls: how a command ended, what is told of a plan, which key the footer offers.
 
-use safepoint::receipt::ProcessReport;
+use safepoint::{message::AssistantMessage, receipt::ProcessReport};
 use serde_json::json;
 
 use super::*;
@@ -88,18 +88,17 @@ fn a_question_about_an_address_names_the_tool_and_the_address() {
     world.hides("http_get/reach");
 }
 
-/// S12.66
+/// Where nothing of an answer had come, no cut is shown.
 #[test]
-fn a_stop_between_two_tries_waits_for_nothing() {
-    let error = "the provider answered 429".to_owned();
-    let after = Duration::from_secs(3);
-    for (waited, level) in [(Duration::from_secs(1), StopLevel::Now), (after, StopLevel::AtSafePoint)] {
-        let mut world = World::new();
-        let id = world.accepted("hello", PushKind::Queue);
-        world.state.hear(ChatEvent::Started(vec![id]), world.now);
-        world.run(EventKind::Retrying { failed: 1, after, error: error.clone() });
-        world.wait(waited);
-        assert_eq!(world.tap(KeyCode::Esc), [Action::Stop(level), Action::HandBack], "{waited:?}");
+fn a_stop_before_the_first_word_shows_no_cut() {
+    for (text, is_shown) in [("", false), ("It is", true)] {
+        let mut world = World::running();
+        let message = AssistantMessage::of_text(text);
+        let report = json!({"model": "m", "round": 1, "state": "closed", "usage": Usage::new(1, 1),
+            "started_at": Timestamp::UNIX_EPOCH, "ended_at": Timestamp::UNIX_EPOCH});
+        let fact = json!({"fact": "model_ended", "message": message, "whole": "cut", "report": report});
+        world.fact(serde_json::from_value(fact).unwrap());
+        assert_eq!(world.screen().contains("(cut here)"), is_shown, "{text:?}");
     }
 }
 
