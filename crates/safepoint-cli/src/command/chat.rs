@@ -80,6 +80,11 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
+/// Whether somebody waits for a chat: not where a person at a keyboard has sent the output elsewhere, as with a pager.
+pub(crate) fn has_reader() -> bool {
+    !std::io::stdin().is_terminal() || Stream::Out.is_terminal()
+}
+
 /// Where a chat is: in a store, or in the memory of this program.
 struct ChatPlace {
     store: Arc<dyn Store>,
@@ -95,7 +100,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let ChatArgs { prompt, store: path, agent: said, no_snapshots, .. } = args;
-    let (typed, is_sent) = (prompt.clone().unwrap_or_default(), prompt.is_some());
+    let (is_sent, typed) = (prompt.is_some(), prompt.unwrap_or_default());
     let (mut next, mut before) = (Next { notes, typed, is_sent, ..Next::default() }, None);
     loop {
         let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;
@@ -174,7 +179,9 @@ async fn once(
         let attention = Attention::of(variable, settings.notify, &name);
         let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
         let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
-        driver.state.markdown.look = look(settings);
+        let look = look(settings);
+        driver.surface.on(look.background());
+        driver.state.markdown.look = look;
         driver.state.kept.project = project;
         driver.drive().await
     };
@@ -297,7 +304,7 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
 
 /// What the user should know before they begin.
 fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
-    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)
+    let practice = "the practice model, a script: no key, no local server (try: run: ls)
   for a real one, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY
   or type /model PROVIDER:NAME; `safepoint doctor` says what is missing";
     let is_practice = crew.model() == model::PRACTICE;

@@ -12,7 +12,7 @@ use safepoint::{
     receipt::RequestReport,
 };
 
-use crate::render::{edit, screen::Weight, text::brief};
+use crate::render::{call::in_words, edit, screen::Weight};
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
@@ -162,7 +162,7 @@ impl Activity {
         since: Instant,
     ) {
         self.calls.retain(|other| other.id != *id);
-        let (id, name, args) = (id.clone(), name.to_owned(), brief(args));
+        let (id, name, args) = (id.clone(), name.to_owned(), in_words(name, args));
         self.calls.push(Call { id, name, args, state, since, progress: String::new() });
     }
 

@@ -125,7 +125,7 @@ impl Driver {
             RewindNews::Looked(rewind) => {
                 let has_files = matches!(&rewind.files, Files::Plan(plan) if !plan.changes().is_empty());
                 let choices = if has_files { Choices::All } else { Choices::Conversation };
-                let rows = rewind.rows(self.state.columns);
+                let rows = rewind.rows();
                 self.state.ask_rewind(&rows, choices, Instant::now());
                 self.rewinds.looked = Some(*rewind);
             }

@@ -82,6 +82,12 @@ pub(crate) fn is_built_in(name: &str) -> bool {
     COMMANDS.iter().any(|(own, _)| *own == name) || matches!(name, "?" | "exit" | "q")
 }
 
+/// Whether something may stand behind the command: a command of the user's always takes it.
+pub(crate) fn takes_more(name: &str) -> bool {
+    let takes = ["stop", "resume", "rename", "fork", "export", "rewind", "compact", "mode", "model"];
+    takes.contains(&name) || !is_built_in(name)
+}
+
 /// Each command, with what it does.
 pub(crate) fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     COMMANDS.into_iter()

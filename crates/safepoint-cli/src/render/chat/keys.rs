@@ -124,9 +124,9 @@ impl State {
         }
     }
 
-    /// What stands in the input is sent, as Enter would send it.
+    /// Sends what stands in the input, as Enter does.
     pub(crate) fn send_typed(&mut self) {
-        self.send(PushKind::Queue);
+        self.send(PushKind::Steer);
     }
 
     fn send(&mut self, how: PushKind) {

@@ -25,8 +25,8 @@ use super::{
 use crate::{
     render::{
         activity::{Activity, Call, CallState, PendingStop, elapsed},
-        approval,
-        text::{brief, in_a_row as one_line},
+        approval, call,
+        text::in_a_row as one_line,
     },
     visible,
 };
@@ -55,7 +55,7 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lines.extend(state.typing.own.lines(now));
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
         let asks = state.asks_to_edit().unwrap_or_else(|| {
-            let args = visible::one_line(&brief(&asked.question.args), ASKED);
+            let args = visible::one_line(&call::in_words(&asked.question.tool, &asked.question.args), ASKED);
             format!("{}: {args}", approval::short(&asked.question))
         });
         lines.push(Line::styled(format!("? {asks}"), STOPPING));
@@ -76,13 +76,17 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lines.extend(typed);
     lines.extend(state.menu().iter().flat_map(Menu::lines));
     if !state.kept.has_list() {
-        lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+        let keys = state.typing_hint().unwrap_or_else(|| hint(state, now));
+        lines.extend(state.modes.footer(&keys, state.columns));
         lines.extend(state.meter.footer(state.columns, now).map(|row| Line::styled(row, DIM)));
     }
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
-    // A blank row separates the text from the running work.
+    // A blank row separates the text from the notes above it, and from the running work.
+    if state.edge == Edge::Note && partial.first().is_some_and(|line| line.width() > 0) {
+        partial.insert(0, Line::default());
+    }
     if !partial.is_empty() || state.edge != Edge::Blank {
         partial.push(Line::default());
     }
@@ -201,6 +205,9 @@ fn hint(state: &State, now: Instant) -> String {
         (None, Mode::Hunks, _) if state.may_answer(now) => {
             "y make this hunk · n leave it out · Esc back: nothing is decided".to_owned()
         }
+        (None, Mode::Hunks, _) if !state.input.is_empty() => {
+            "empty the input to decide about the hunk (Ctrl-U) · Esc back".to_owned()
+        }
         (None, Mode::Hunks, _) => "a hunk for you, when you pause typing · Esc back".to_owned(),
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
         (None, Mode::Planning, _) => state.plan_hint(now),
@@ -219,6 +226,9 @@ fn hint(state: &State, now: Instant) -> String {
                     format!("r run it again · d it is done… · g give it up · Esc stops{more}")
                 }
             }
+        }
+        (None, Mode::Typing, Some(_)) if !state.input.is_empty() => {
+            "Enter sends this · to answer the question, empty the input first (Ctrl-U)".to_owned()
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
         (None, Mode::Typing, None) if state.is_running() => stop.map_or_else(

@@ -252,6 +252,9 @@ impl State {
     }
 
     fn rows_up(&mut self, rows: Rows) {
+        if self.edge == Edge::Note && rows.lines.first().is_some_and(|line| line.width() > 0) {
+            self.gap();
+        }
         let first = self.above.len();
         self.links.extend(rows.links.into_iter().map(|link| Hyperlink { row: first + link.row, ..link }));
         if !rows.lines.is_empty() {
