@@ -173,6 +173,8 @@ impl State {
                     self.tell(Tone::Aside, &sources);
                 }
                 match whole {
+                    // Where nothing came, there is no place of a cut.
+                    Completion::Stopped if message.text().is_empty() => {}
                     Completion::Stopped => self.tell(Tone::Aside, "(cut here)"),
                     Completion::Steered => self.tell(Tone::Aside, "(cut here by your message)"),
                     Completion::Complete | Completion::Failed(_) => {}
