@@ -96,7 +96,10 @@ async fn no_question_is_put_that_no_answer_could_open() {
         assert!(text.contains("no rule allows that"), "{host}: {text}");
     }
     let text = bench.call("http_get", json!({"url": "http://example.invalid/"})).await.refused();
-    assert!(!text.contains("no rule allows that"), "its origin is asked about, before it is looked up: {text}");
+    assert!(
+        !text.contains("no rule allows that"),
+        "its origin is asked about, before it is looked up: {text}"
+    );
 }
 
 /// S8.9: the tool does not follow a redirect to an origin without permission, and no request says where it
