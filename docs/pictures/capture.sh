@@ -43,7 +43,7 @@ chat() {
   tmux kill-session -t chat 2>/dev/null || true
   env -i PATH="$PATH" HOME="$home" XDG_RUNTIME_DIR="$play/runtime" TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 \
     tmux -L "pictures-$$" -f /dev/null new-session -d -s chat -x "$columns" -y "${rows:-24}" \
-    "cd $work; export COLORTERM=truecolor; $program $*; sleep 1000"
+    "cd $work; clear; export COLORTERM=truecolor; $program $*; sleep 1000"
 }
 say() { key "$1" Enter; }
 picture() {
@@ -124,10 +124,14 @@ key y
 until_seen 'is published' 0.5
 until_seen 'Enter sends'
 say '/rewind 1'
-until_seen 'Esc changes nothing' 0.9
+until_seen 'b both go back' 0.9
 picture rewind 'going back'
 key Escape
-tmux clear-history -t chat
+tmux kill-session -t chat
+
+rows=24 chat "$ours --continue"
+until_seen 'Enter sends'
+key C-l
 say '/context'
 sleep 1
 say '/cost'
