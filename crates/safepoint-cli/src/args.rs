@@ -107,14 +107,13 @@ pub(crate) enum Command {
 pub(crate) fn written() -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let mut args: Vec<OsString> = std::env::args_os().collect();
-    let is_flag = |arg: &OsString| {
+    let is_of_chat = |arg: &OsString| {
         let arg = arg.to_string_lossy();
-        arg.starts_with('-') && !OWN.contains(&&*arg)
+        arg.contains(char::is_whitespace) || (arg.starts_with('-') && !OWN.contains(&&*arg))
     };
-    let is_text = |arg: &OsString| arg.to_string_lossy().trim().contains(char::is_whitespace);
     match args.get(1) {
         Some(first) if matches!(&*first.to_string_lossy(), "-p" | "--print") => args[1] = "run".into(),
-        Some(first) if is_flag(first) || is_text(first) => args.insert(1, "chat".into()),
+        Some(first) if is_of_chat(first) => args.insert(1, "chat".into()),
         Some(_) | None => {}
     }
     args

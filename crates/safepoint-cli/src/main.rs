@@ -48,7 +48,8 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            None => chat::chat(ChatArgs::usual()).await,
+            None if chat::has_reader() => chat::chat(ChatArgs::usual()).await,
+            None => help(),
             Some(Command::Chat(args)) => chat::chat(*args).await,
             Some(Command::Push(args)) => push::push(args).await,
             Some(Command::Steer(args)) => steer::steer(args).await,
@@ -83,6 +84,12 @@ fn main() -> ExitCode {
 fn logged() -> tracing_subscriber::EnvFilter {
     use tracing_subscriber::EnvFilter;
     EnvFilter::try_from_env("SAFEPOINT_LOG").unwrap_or_else(|_unset| EnvFilter::new("error,rmcp=off"))
+}
+
+fn help() -> anyhow::Result<ExitCode> {
+    use clap::CommandFactory as _;
+    output::say(Cli::command().render_help().to_string().trim_end())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {

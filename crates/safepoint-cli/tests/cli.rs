@@ -28,6 +28,7 @@ mod cli {
     mod kept_inbox;
     mod login;
     mod markdown;
+    mod meter;
     mod models;
     mod modes;
     mod names;

@@ -24,7 +24,7 @@ with the files where you want that, and names first what cannot be undone; /undo
 #[derive(Clone, Debug, Args)]
 #[command(after_help = CHAT)]
 pub(crate) struct ChatArgs {
-    /// What to say first
+    /// What to say first, as if it had been typed
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Store the conversation as this session, or continue it

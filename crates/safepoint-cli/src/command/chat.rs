@@ -19,6 +19,7 @@ mod driver;
 mod editing;
 mod ends;
 mod exporting;
+mod hearing;
 mod keeping;
 mod later;
 mod lent;
@@ -79,6 +80,11 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
+/// Whether somebody waits for a chat: not where a person at a keyboard has sent the output elsewhere, as with a pager.
+pub(crate) fn has_reader() -> bool {
+    !std::io::stdin().is_terminal() || Stream::Out.is_terminal()
+}
+
 /// Where a chat is: in a store, or in the memory of this program.
 struct ChatPlace {
     store: Arc<dyn Store>,
@@ -94,7 +100,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let ChatArgs { prompt, store: path, agent: said, no_snapshots, .. } = args;
-    let (typed, is_sent) = (prompt.clone().unwrap_or_default(), prompt.is_some());
+    let (is_sent, typed) = (prompt.is_some(), prompt.unwrap_or_default());
     let (mut next, mut before) = (Next { notes, typed, is_sent, ..Next::default() }, None);
     loop {
         let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;

@@ -23,7 +23,7 @@ fn piped(args: &[&str], server: &Practice, lines: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A text behind the name of the program opens a chat that says it.
+/// S12.65: a text behind the name of the program opens a chat that says it.
 #[test]
 fn a_text_behind_the_name_is_said_first() {
     let server = Practice::start(REPLIES);
@@ -49,7 +49,7 @@ fn a_message_is_answered_once() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// Without a terminal each line is a turn, behind the first message if there is one, also for `safepoint` alone.
+/// S12.65: without a terminal each line is a turn, behind the first message if there is one, also for `safepoint` alone.
 #[test]
 fn lines_of_a_pipe_are_turns() {
     let server = Practice::start(REPLIES);

@@ -24,7 +24,7 @@ use super::{
     state::{Action, Edge, Mode, State, Tone},
 };
 use crate::render::{
-    approval,
+    approval, call,
     diff::{self, DiffRow, GUTTER, RowKind},
     edit::{self, EditView},
 };
@@ -265,7 +265,7 @@ impl State {
         if edit::is_edit(name) {
             self.edits.running.insert(call.clone(), String::new());
         }
-        let args = crate::render::text::brief(&edit::readable(name, args));
+        let args = call::in_words(name, args);
         self.tell(Tone::Aside, &format!("▸ {name} {args}"));
     }
 

@@ -60,6 +60,11 @@ impl State {
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
             KeyCode::BackTab => self.next_mode(),
+            KeyCode::Char('o') if control => self.fold_key(),
+            KeyCode::Char('b') if control && self.has_command() => self.to_background(),
+            KeyCode::Char(number @ '1'..='9') if key.modifiers.contains(KeyModifiers::ALT) => {
+                self.stop_numbered(number as u8 - b'0');
+            }
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
             _ if self.mode == Mode::Changing => self.changing_key(key),
             _ if self.mode == Mode::EditingPlan => self.edit_plan(key),
@@ -119,9 +124,9 @@ impl State {
         }
     }
 
-    /// What stands in the input is sent, as Enter would send it.
+    /// Sends what stands in the input, as Enter does.
     pub(crate) fn send_typed(&mut self) {
-        self.send(PushKind::Queue);
+        self.send(PushKind::Steer);
     }
 
     fn send(&mut self, how: PushKind) {

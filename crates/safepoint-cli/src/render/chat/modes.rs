@@ -99,20 +99,24 @@ impl Modes {
     }
 
     /// Takes in what the turn recorded.
-    pub(super) fn see(&mut self, fact: &Fact) {
+    /// Notes a plan that is presented; whether the fact is about nothing else, so that there is nothing more to show of it.
+    pub(super) fn see(&mut self, fact: &Fact) -> bool {
         match fact {
             Fact::CallStarted { call_id, name, args, .. } if name == PRESENT_PLAN => {
                 let plan = args.get("plan").and_then(serde_json::Value::as_str).unwrap_or_default();
                 self.presenting = Some((call_id.clone(), plan.to_owned()));
+                true
             }
             Fact::CallEnded { report, .. } if report.name == PRESENT_PLAN => {
                 let ended = self.presenting.take().filter(|(id, _)| *id == report.call_id);
                 let whole = ended.filter(|(_, plan)| !plan.trim().is_empty());
                 if let (Some((_, text)), CallStatus::Completed) = (whole, report.status) {
                     (self.plan, self.is_presented) = (Some(Plan { text, is_edited: false }), true);
+                    return true;
                 }
+                false
             }
-            _ => {}
+            _ => false,
         }
     }
 }

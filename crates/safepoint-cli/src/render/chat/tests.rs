@@ -32,9 +32,11 @@ use crate::signals::StopLevel;
 mod edits;
 mod handed;
 mod kept;
+mod live;
 mod meter;
 mod modes;
 mod provider;
+mod reads;
 mod resizes;
 mod rewind;
 mod streams;
@@ -304,7 +306,7 @@ fn a_stop_that_is_asked_again_and_again_is_said_once() {
     world.shows("asked to stop once it is idle for 1m 00s");
 }
 
-/// S1.5: where the model alone is at work, a key cuts its answer at once; a tool that runs has its grace.
+/// S1.5: where only the model works, a key cuts its answer at once; a tool that runs has its grace.
 #[test]
 fn a_key_cuts_an_answer_at_once() {
     let mut world = World::new();
@@ -371,7 +373,7 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         world.shows("\"timeout\": 5");
         world.shows("shell  waits for your answer");
         world.wait(CALM);
-        world.shows("? may shell run: {");
+        world.shows("? may shell run: rm \\u{202e}x  (timeout: 5)");
         world.shows("y yes · n no · m no, saying why");
         assert_eq!(world.tap(KeyCode::Char(letter)), [Action::Decide(question.id.clone(), decision.clone())]);
         let answer = Resolution::Decided(decision);
