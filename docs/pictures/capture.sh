@@ -45,6 +45,8 @@ chat() {
     tmux -L "pictures-$$" -f /dev/null new-session -d -s chat -x "$columns" -y "${rows:-24}" \
     "cd $work; clear; export COLORTERM=truecolor; $program $*; sleep 1000"
 }
+# Without it the server would end with each chat, and the next one might find it ending.
+tmux new-session -d -s stays 'sleep 3600'
 say() { key "$1" Enter; }
 picture() {
   tmux capture-pane -e -p -t chat >"$play/$1.ansi"
