@@ -28,6 +28,10 @@ server=$!
 until [ -s "$play/listening" ]; do sleep 0.05; done
 url=$(sed 's/.*"\(http[^"]*\)".*/\1/' "$play/listening")/v1
 
+# The server has the environment of the first session: nothing of the one who captures may be in it.
+clean() {
+  env -i PATH="$PATH" HOME="$home" XDG_RUNTIME_DIR="$play/runtime" TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 "$@"
+}
 tmux() { command tmux -L "pictures-$$" -f /dev/null "$@"; }
 key() { tmux send-keys -t chat "$@"; sleep 0.15; }
 until_seen() {
@@ -41,12 +45,11 @@ until_seen() {
 }
 chat() {
   tmux kill-session -t chat 2>/dev/null || true
-  env -i PATH="$PATH" HOME="$home" XDG_RUNTIME_DIR="$play/runtime" TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 \
-    tmux -L "pictures-$$" -f /dev/null new-session -d -s chat -x "$columns" -y "${rows:-24}" \
+  clean tmux -L "pictures-$$" -f /dev/null new-session -d -s chat -x "$columns" -y "${rows:-24}" \
     "cd $work; clear; export COLORTERM=truecolor; $program $*; sleep 1000"
 }
 # Without it the server would end with each chat, and the next one might find it ending.
-tmux new-session -d -s stays 'sleep 3600'
+clean tmux -L "pictures-$$" -f /dev/null new-session -d -s stays 'sleep 3600'
 say() { key "$1" Enter; }
 picture() {
   tmux capture-pane -e -p -t chat >"$play/$1.ansi"

@@ -19,6 +19,7 @@ mod driver;
 mod editing;
 mod ends;
 mod exporting;
+mod hearing;
 mod keeping;
 mod later;
 mod lent;
@@ -212,7 +213,7 @@ fn begin(
     (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
     let Beginning { notices: [notices, more], left, stops, found, desk, attention } = said;
-    let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable)).on(look.background());
+    let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable));
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
     state.attention = attention;

@@ -64,12 +64,6 @@ pub(crate) const LABELLED: usize = 16;
 /// Columns of a row before it is wrapped.
 const LONGEST: usize = 400;
 
-/// The label of what cannot be undone, and the columns of a label and what is before it.
-pub(crate) const NOT_UNDONE: &str = "not undone";
-pub(crate) const LABELLED: usize = 16;
-/// Columns of a row before it is wrapped.
-const LONGEST: usize = 400;
-
 /// Our tools that change files alone: a restore of the files undoes their calls.
 const FILE_TOOLS: [&str; 2] = ["write_file", "edit_file"];
 
@@ -274,16 +268,6 @@ impl Rewind {
             });
         }
         Ok(went)
-    }
-}
-
-/// A call that was named with its arguments, as a line of the chat names it: a single argument alone.
-fn in_words(call: &str) -> String {
-    let Some((tool, args)) = call.split_once(' ') else { return call.to_owned() };
-    let mut read = serde_json::Deserializer::from_str(args).into_iter::<serde_json::Value>();
-    match read.next() {
-        Some(Ok(value)) => format!("{tool} {}{}", brief(&value), &args[read.byte_offset()..]),
-        _ => call.to_owned(),
     }
 }
 

@@ -119,15 +119,6 @@ fn from_home(path: &Path) -> String {
     }
 }
 
-/// A path as people write it.
-fn from_home(path: &Path) -> String {
-    let home = std::env::home_dir().filter(|home| home.parent().is_some());
-    match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
-        Some(rest) => format!("~/{}", rest.display()),
-        None => path.display().to_string(),
-    }
-}
-
 /// The stored session that is meant.
 async fn stored(store: &Arc<dyn Store>, named: &str) -> anyhow::Result<SessionId> {
     let Some(one) = list::meant(Some(store), named).await? else {

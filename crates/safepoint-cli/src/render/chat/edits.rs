@@ -192,7 +192,6 @@ impl State {
         let (Some(view), Some((_, at))) = (&self.edits.shown, &self.edits.hunks) else { return };
         let (rows, said) = (view.hunks[*at].clone(), format!("hunk {} of {}:", at + 1, view.hunks.len()));
         self.gap();
-        self.gap();
         self.tell(Tone::Plain, &said);
         self.tell_diff(&rows, self.fitting(), "Esc, then v shows all of it");
     }
@@ -209,7 +208,6 @@ impl State {
             accepted.push(*at);
         }
         *at += 1;
-        self.tell(Tone::Aside, if letter == 'y' { "  yes to this hunk" } else { "  left out" });
         self.tell(Tone::Aside, if letter == 'y' { "  yes to this hunk" } else { "  left out" });
         let (Some(view), Some((accepted, at))) = (&self.edits.shown, &self.edits.hunks) else { return };
         if *at < view.hunks.len() {

@@ -12,7 +12,6 @@ use ratatui_core::{
 };
 use safepoint::{event::Fact, ids::CallId, receipt::CallStatus, session::ItemOutcome};
 use unicode_width::UnicodeWidthStr as _;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     keys::CALM,
@@ -24,9 +23,6 @@ use crate::args::mode::WorkMode;
 
 /// The tool with which a model presents its plan.
 pub(crate) const PRESENT_PLAN: &str = "present_plan";
-
-/// What stands between two keys.
-const SEPARATOR: &str = " · ";
 
 /// What stands between two keys.
 const SEPARATOR: &str = " · ";

@@ -6,10 +6,6 @@ use ratatui_core::{
     style::{Color, Style},
     text::Span,
 };
-use ratatui_core::{
-    style::{Color, Style},
-    text::Span,
-};
 use safepoint::ids::TurnId;
 
 use super::{
@@ -94,17 +90,6 @@ impl State {
         self.gap();
         rows.iter().for_each(|row| self.tell_row(row));
         (self.mode, self.choices, self.choice_since) = (Mode::Rewinding, choices, Some(now));
-    }
-
-    /// A row with a label: what it says hangs together, and what cannot be undone stands out.
-    fn tell_row(&mut self, row: &str) {
-        let row = output::plain(row).into_owned();
-        let labelled = row.strip_prefix("  ").and_then(|_| row.split_at_checked(LABELLED));
-        let (label, text, hangs) = labelled.map_or(("", &*row, 0), |(label, text)| (label, text, LABELLED));
-        let colour = if label.trim() == NOT_UNDONE { Color::Yellow } else { Color::Blue };
-        let spans = vec![Span::styled(label.to_owned(), Style::new().fg(colour)), Span::raw(text.to_owned())];
-        self.put_above(markdown::wrap(spans, self.columns, hangs));
-        self.edge = Edge::Note;
     }
 
     /// A row with a label: what it says hangs together, and what cannot be undone stands out.

@@ -255,9 +255,6 @@ impl State {
         if self.edge == Edge::Note && rows.lines.first().is_some_and(|line| line.width() > 0) {
             self.gap();
         }
-        if self.edge == Edge::Note && rows.lines.first().is_some_and(|line| line.width() > 0) {
-            self.gap();
-        }
         let first = self.above.len();
         self.links.extend(rows.links.into_iter().map(|link| Hyperlink { row: first + link.row, ..link }));
         if !rows.lines.is_empty() {

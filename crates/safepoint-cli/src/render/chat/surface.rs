@@ -120,11 +120,6 @@ impl Surface {
         self.background = background;
     }
 
-    /// The same with colours that can be read on this background.
-    pub(crate) fn on(self, background: Option<Theme>) -> Self {
-        Self { background, ..self }
-    }
-
     /// Columns that lines may use.
     pub(crate) fn columns(&self) -> usize {
         self.columns
