@@ -51,7 +51,10 @@ chat() {
 # Without it the server would end with each chat, and the next one might find it ending.
 clean tmux -L "pictures-$$" -f /dev/null new-session -d -s stays 'sleep 3600'
 say() { key "$1" Enter; }
+# Those that the documentation shows; in another folder, all.
+shown=' idle question stopping stopped diff rewind markdown picker '
 picture() {
+  if [ "$folder" = "$here" ] && [[ "$shown" != *" $1 "* ]]; then return; fi
   tmux capture-pane -e -p -t chat >"$play/$1.ansi"
   cargo xtask picture "$play/$1.ansi" "$folder/$1.svg" "safepoint: $2" "$columns" "$theme"
   pixels "$folder/$1" 2>"$play/$1.log" || cat "$play/$1.log"
