@@ -16,7 +16,7 @@ trap 'tmux kill-server 2>/dev/null || true; [ -z "${server:-}" ] || kill "$serve
 work="$play/words" home="$play/home"
 mkdir -p "$work/src" "$home/.config/safepoint"
 mkdir -m 700 "$play/runtime"
-cp "$here/parser.rs" "$work/src/parser.rs"
+cp "$here/parser.txt" "$work/src/parser.rs"
 printf '#!/bin/sh\nsleep 300\n' >"$work/slow-tests"
 printf '#!/bin/sh\necho "published 0.3.1"\n' >"$work/publish"
 printf 'tabs?\n' >"$work/notes.md"

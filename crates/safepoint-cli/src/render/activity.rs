@@ -116,7 +116,9 @@ impl Activity {
             Fact::ApprovalRequested(asked) => {
                 // A running call asks in the name of what it would do, behind a slash.
                 let name = match asked.question {
-                    ApprovalKind::DuringCall => asked.tool.rsplit_once('/').map_or(&*asked.tool, |(name, _)| name),
+                    ApprovalKind::DuringCall => {
+                        asked.tool.rsplit_once('/').map_or(&*asked.tool, |(name, _)| name)
+                    }
                     ApprovalKind::BeforeCall | ApprovalKind::AfterUnknownEnd => &asked.tool,
                 };
                 self.call((&asked.call_id, name, &asked.args), CallState::Asked, now);

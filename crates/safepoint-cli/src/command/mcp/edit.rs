@@ -81,7 +81,9 @@ fn entry(args: &AddArgs) -> Result<Table, Usage> {
         }
         (true, [flag, ..]) if flag.starts_with('-') => {
             let name = &args.name;
-            return Err(Usage(format!("{flag} stands behind the address: write safepoint mcp add [FLAGS] {name} {first}")));
+            return Err(Usage(format!(
+                "{flag} stands behind the address: write safepoint mcp add [FLAGS] {name} {first}"
+            )));
         }
         (true, _) => return Err(Usage(format!("{first}: an address has no arguments"))),
         (false, rest) => {
@@ -202,7 +204,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("config.toml");
         let error = add_to(&path, "tickets", &["https://example.com/mcp", "--project"], &[]).unwrap_err();
-        assert!(error.to_string().contains("safepoint mcp add [FLAGS] tickets https://example.com/mcp"), "{error}");
+        assert!(
+            error.to_string().contains("safepoint mcp add [FLAGS] tickets https://example.com/mcp"),
+            "{error}"
+        );
         assert!(!path.exists());
     }
 

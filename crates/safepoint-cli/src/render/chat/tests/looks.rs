@@ -31,9 +31,9 @@ fn the_models_text_stands_apart_from_the_notes_above_it() {
     assert_eq!(rows[at..at + 5], ["a note", "", "It is done.", "", "And more."]);
 }
 
-/// S12.66: no key that is offered is cut off on a narrow screen: the row goes on below.
+/// S12.66: no key that is offered is cut off on a narrow screen: the row continues below.
 #[test]
-fn the_keys_go_on_in_another_row_where_one_is_too_narrow() {
+fn the_keys_continue_in_another_row_where_one_is_too_narrow() {
     let mut world = World::new();
     world.state.columns = 60;
     world.state.ask_rewind(&["Going back".to_owned()], Choices::All, world.now);
