@@ -16,7 +16,7 @@ trap 'tmux kill-server 2>/dev/null || true; [ -z "${server:-}" ] || kill "$serve
 work="$play/words" home="$play/home"
 mkdir -p "$work/src" "$home/.config/safepoint"
 mkdir -m 700 "$play/runtime"
-cp "$here/parser.rs" "$work/src/parser.rs"
+cp "$here/parser.txt" "$work/src/parser.rs"
 printf '#!/bin/sh\nsleep 300\n' >"$work/slow-tests"
 printf '#!/bin/sh\necho "published 0.3.1"\n' >"$work/publish"
 printf 'tabs?\n' >"$work/notes.md"
@@ -28,6 +28,10 @@ server=$!
 until [ -s "$play/listening" ]; do sleep 0.05; done
 url=$(sed 's/.*"\(http[^"]*\)".*/\1/' "$play/listening")/v1
 
+# The server has the environment of the first session: nothing of the one who captures may be in it.
+clean() {
+  env -i PATH="$PATH" HOME="$home" XDG_RUNTIME_DIR="$play/runtime" TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 "$@"
+}
 tmux() { command tmux -L "pictures-$$" -f /dev/null "$@"; }
 key() { tmux send-keys -t chat "$@"; sleep 0.15; }
 until_seen() {
@@ -41,12 +45,16 @@ until_seen() {
 }
 chat() {
   tmux kill-session -t chat 2>/dev/null || true
-  env -i PATH="$PATH" HOME="$home" XDG_RUNTIME_DIR="$play/runtime" TERM=xterm-256color COLORTERM=truecolor LANG=C.UTF-8 \
-    tmux -L "pictures-$$" -f /dev/null new-session -d -s chat -x "$columns" -y "${rows:-24}" \
-    "cd $work; export COLORTERM=truecolor; $program $*; sleep 1000"
+  clean tmux -L "pictures-$$" -f /dev/null new-session -d -s chat -x "$columns" -y "${rows:-24}" \
+    "cd $work; clear; export COLORTERM=truecolor; $program $*; sleep 1000"
 }
+# Without it the server would end with each chat, and the next one might find it ending.
+clean tmux -L "pictures-$$" -f /dev/null new-session -d -s stays 'sleep 3600'
 say() { key "$1" Enter; }
+# Those that the documentation shows; in another folder, all.
+shown=' idle question stopping stopped diff rewind markdown picker '
 picture() {
+  if [ "$folder" = "$here" ] && [[ "$shown" != *" $1 "* ]]; then return; fi
   tmux capture-pane -e -p -t chat >"$play/$1.ansi"
   cargo xtask picture "$play/$1.ansi" "$folder/$1.svg" "safepoint: $2" "$columns" "$theme"
   pixels "$folder/$1" 2>"$play/$1.log" || cat "$play/$1.log"
@@ -124,10 +132,14 @@ key y
 until_seen 'is published' 0.5
 until_seen 'Enter sends'
 say '/rewind 1'
-until_seen 'Esc changes nothing' 0.9
+until_seen 'b both go back' 0.9
 picture rewind 'going back'
 key Escape
-tmux clear-history -t chat
+tmux kill-session -t chat
+
+rows=24 chat "$ours --continue"
+until_seen 'Enter sends'
+key C-l
 say '/context'
 sleep 1
 say '/cost'

@@ -70,22 +70,22 @@ fn across_rows(rows: usize) -> f64 {
 fn draw_line(line: &str, y: f64, theme: Theme, style: &mut Style, out: &mut String) {
     let mut column = 0;
     let mut parts = line.split('\x1b');
-    draw_run(parts.next().unwrap_or_default(), y, &mut column, *style, theme, out);
+    draw_run(parts.next().unwrap_or_default(), (y, &mut column), *style, theme, out);
     for part in parts {
         // The end of a link; its address is no text of the screen.
         if let Some(text) = part.strip_prefix('\\') {
-            draw_run(text, y, &mut column, *style, theme, out);
+            draw_run(text, (y, &mut column), *style, theme, out);
             continue;
         }
         let Some((codes, text)) = part.strip_prefix('[').and_then(|part| part.split_once('m')) else {
             continue;
         };
         style.apply(codes);
-        draw_run(text, y, &mut column, *style, theme, out);
+        draw_run(text, (y, &mut column), *style, theme, out);
     }
 }
 
-fn draw_run(text: &str, y: f64, column: &mut usize, style: Style, theme: Theme, out: &mut String) {
+fn draw_run(text: &str, (y, column): (f64, &mut usize), style: Style, theme: Theme, out: &mut String) {
     let wide: usize = text.chars().map(cells).sum();
     if let Some(back) = style.back(theme).filter(|_| wide > 0) {
         let (x, top, width) = (MARGIN + across(*column), y, across(wide));
@@ -105,13 +105,13 @@ fn draw_run(text: &str, y: f64, column: &mut usize, style: Style, theme: Theme, 
             rest.find(|letter| cells(letter) == 2).unwrap_or(rest.len())
         };
         let (piece, after) = rest.split_at(end);
-        draw_words(piece, y, *column, style, theme, out);
+        draw_words(piece, (y, *column), style, theme, out);
         *column += piece.chars().map(cells).sum::<usize>();
         rest = after;
     }
 }
 
-fn draw_words(text: &str, y: f64, column: usize, style: Style, theme: Theme, out: &mut String) {
+fn draw_words(text: &str, (y, column): (f64, usize), style: Style, theme: Theme, out: &mut String) {
     let lead = text.chars().take_while(|c| *c == ' ').count();
     let words = text.trim();
     if words.is_empty() {

@@ -2,13 +2,19 @@
 
 use super::colours::{Colour, Theme};
 
+/// The lines below and through letters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Lines {
+    is_underlined: bool,
+    is_struck: bool,
+}
+
 /// How the next letters look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Style {
     weight: Weight,
     is_italic: bool,
-    is_underlined: bool,
-    is_struck: bool,
+    lines: Lines,
     is_reversed: bool,
     colour: Option<Colour>,
     back: Option<Colour>,
@@ -44,14 +50,14 @@ impl Style {
             1 => self.weight = Weight::Bold,
             2 => self.weight = Weight::Dim,
             3 => self.is_italic = true,
-            4 => self.is_underlined = true,
+            4 => self.lines.is_underlined = true,
             7 => self.is_reversed = true,
-            9 => self.is_struck = true,
+            9 => self.lines.is_struck = true,
             22 => self.weight = Weight::Plain,
             23 => self.is_italic = false,
-            24 => self.is_underlined = false,
+            24 => self.lines.is_underlined = false,
             27 => self.is_reversed = false,
-            29 => self.is_struck = false,
+            29 => self.lines.is_struck = false,
             30..=37 => self.colour = Some(Colour::Indexed(code - 30)),
             39 => self.colour = None,
             40..=47 => self.back = Some(Colour::Indexed(code - 40)),
@@ -87,7 +93,7 @@ impl Style {
 
     /// The attributes of the text beside its colour.
     pub(super) fn attributes(self) -> String {
-        let line = match (self.is_underlined, self.is_struck) {
+        let line = match (self.lines.is_underlined, self.lines.is_struck) {
             (true, true) => " text-decoration=\"underline line-through\"",
             (true, false) => " text-decoration=\"underline\"",
             (false, true) => " text-decoration=\"line-through\"",

@@ -179,9 +179,8 @@ async fn once(
         let attention = Attention::of(variable, settings.notify, &name);
         let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
         let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
-        let look = look(settings);
-        driver.surface.on(look.background());
-        driver.state.markdown.look = look;
+        driver.state.markdown.look = look(settings);
+        driver.surface.on(driver.state.markdown.look.background());
         driver.state.kept.project = project;
         driver.drive().await
     };

@@ -15,7 +15,7 @@ use safepoint_snapshot::{PathChange, RestorePlan, Restored, Snapshot, Snapshots}
 
 use crate::{
     render::{
-        chat::rewind::Extent,
+        chat::rewind::{Extent, NOT_UNDONE},
         text::{brief, cut, in_a_row, one_line, said},
     },
     session::snapshots::Moment,
@@ -58,9 +58,6 @@ pub(crate) struct WentBack {
     pub(crate) restored: Option<Restored>,
 }
 
-/// The label of what cannot be undone, and the columns of a label and what is before it.
-pub(crate) const NOT_UNDONE: &str = "not undone";
-pub(crate) const LABELLED: usize = 16;
 /// Columns of a row before it is wrapped.
 const LONGEST: usize = 400;
 

@@ -64,7 +64,7 @@ impl Modes {
         Self { is_fixed: true, ..Self::new(now, now) }
     }
 
-    /// The rows below the input: the mode, and what can be done now. Where they are narrow, the keys go on in another row: the one
+    /// The rows below the input: the mode, and what can be done now. Where they are narrow, the keys continue in another row: the one
     /// that is cut off might be the one that is looked for.
     pub(super) fn footer(&self, hint: &str, columns: usize) -> Vec<Line<'static>> {
         const MOST: usize = 3;

@@ -32,7 +32,7 @@ const PAGE: usize = 10;
 /// Rows of the list that are shown at most.
 const SHOWN: usize = 12;
 /// The first column has at least this many letters: columns at the end are left out for them.
-const FIRST: usize = 24;
+const FIRST: usize = 28;
 /// No other column is wider.
 const WIDEST: usize = 32;
 /// Columns before a row, and between two of its columns.

@@ -13,10 +13,11 @@ use super::{
     markdown,
     state::{Action, Edge, Mode, State, Tone},
 };
-use crate::{
-    output,
-    session::rewind::{LABELLED, NOT_UNDONE},
-};
+use crate::output;
+
+/// The label of what cannot be undone, and the columns of a label and what is before it.
+pub(crate) const NOT_UNDONE: &str = "not undone";
+const LABELLED: usize = 16;
 
 /// Within so long two Esc of an idle chat are one wish.
 const TWICE: Duration = Duration::from_secs(3);

@@ -34,6 +34,7 @@ mod edits;
 mod handed;
 mod kept;
 mod live;
+mod looks;
 mod meter;
 mod modes;
 mod provider;

@@ -104,6 +104,8 @@ fn a_sub_agent_costs_and_fills_no_window() {
     world.shows("5 % of 20k · $0.0280 · 10k in");
     world.say("/cost");
     world.shows("sub-agents");
+    // The screen of these tests has 80 columns; a row of the table needs fewer than 60 of them.
+    world.shows("        turn    in  cached   out  requests  time     cost");
 }
 
 /// S12.57: a request whose program ended has a cost that is not known: the sum is a least one.
