@@ -19,7 +19,6 @@ mod driver;
 mod editing;
 mod ends;
 mod exporting;
-mod hearing;
 mod keeping;
 mod later;
 mod lent;
