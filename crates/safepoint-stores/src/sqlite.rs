@@ -319,9 +319,7 @@ impl Store for SqliteStore {
     }
 
     fn ask_stops(&self, among: Among, stop: StopIntent) -> StoreFuture<'_, u64> {
-        self.write(Durability::Durable, move |connection, now| {
-            due::ask_stops(connection, &among, &stop, now)
-        })
+        self.write(Durability::Durable, move |connection, now| due::ask_stops(connection, &among, &stop, now))
     }
 
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {

@@ -56,8 +56,12 @@ pub(super) fn is_any(connection: &Connection, now: Timestamp) -> Result<bool, Fa
 pub(super) fn due(connection: &Connection, most: usize, now: Timestamp) -> Result<Vec<Due>, Fail> {
     let sql = format!("SELECT key, id, pool, priority, tries {DUE} ORDER BY priority, due, id LIMIT ?3");
     let read = |row: &Row<'_>| {
-        let due =
-            Due { session: text(row, 1)?.into(), pool: text(row, 2)?, priority: row.get(3)?, tries: row.get(4)? };
+        let due = Due {
+            session: text(row, 1)?.into(),
+            pool: text(row, 2)?,
+            priority: row.get(3)?,
+            tries: row.get(4)?,
+        };
         Ok((row.get::<_, i64>(0)?, due))
     };
     let mut select = connection.prepare_cached(&sql)?;
@@ -144,8 +148,7 @@ fn look(
          FROM sessions s INDEXED BY sessions_touched CROSS JOIN leases l ON l.session = s.key \
          WHERE s.touched > ?1 AND l.node = ?2";
     // The connection never writes, so that every change is another's.
-    let newest: i64 =
-        connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+    let newest: i64 = connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
     if version == Some(newest) {
         return Ok(None);
     }
@@ -154,9 +157,8 @@ fn look(
         return Err(Error::Buried(node.clone()).into());
     }
     let mark = mark(&moment)?;
-    let read = |row: &Row<'_>| {
-        Ok(Change { session: text(row, 0)?.into(), changes: sessions::changes(row, 1)? })
-    };
+    let read =
+        |row: &Row<'_>| Ok(Change { session: text(row, 0)?.into(), changes: sessions::changes(row, 1)? });
     let mut select = moment.prepare_cached(TOUCHED)?;
     let changes = select.query_map(params![after, node.as_str()], read)?.collect::<Result<_, _>>()?;
     Ok(Some(Seen { version: newest, mark, changes }))

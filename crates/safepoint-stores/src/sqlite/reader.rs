@@ -28,7 +28,10 @@ impl ReaderThread {
         let (questions, asked) = mpsc::channel::<Question>();
         let read = move || asked.into_iter().for_each(|question| question(&connection));
         let thread = thread::Builder::new().name(name.into()).spawn(read);
-        Ok(Self { questions: Arc::new(questions), thread: thread.map_err(|why| Error::Failed(Cause::new(why)))? })
+        Ok(Self {
+            questions: Arc::new(questions),
+            thread: thread.map_err(|why| Error::Failed(Cause::new(why)))?,
+        })
     }
 
     /// Waits until every question is answered and the file is closed.

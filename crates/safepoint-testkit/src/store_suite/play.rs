@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use safepoint::{
     ids::{ApprovalId, SessionId},
     raw::store::{
-        ApprovalClose, ApprovalRow, ApprovalsToWithdraw, ChainCheck, Changes, Durability, InboxRow,
-        JournalEntry, Lease, Liveness, NewApproval, NewDecision, NewItem, NewSession, Since, StopIntent,
-        StopRow, Write,
+        Among, ApprovalClose, ApprovalRow, ApprovalsToWithdraw, ChainCheck, Changes, Durability, InboxRow,
+        JournalEntry, Lease, Leaving, Liveness, NewApproval, NewDecision, NewItem, NewSession, NodeLease,
+        NodeRow, Rest, Since, StopIntent, StopRow, Tenure, Write,
     },
-    store::{Error, SessionRow, Store},
+    store::{Error, NewNode, SessionRow, Store},
 };
 
 use super::{BrokenStore, Population, TTL, Time, item, owner, record};
@@ -22,12 +22,22 @@ pub enum PlayStep {
     Create(SessionId, Vec<NewItem>),
     /// A session is removed.
     Remove(SessionId),
-    /// A process takes a session.
+    /// A process joins as a node, under its number as a name.
+    Join(u32),
+    /// The newest node of a process beats.
+    Beat(u32),
+    /// The newest node of a process leaves.
+    Leave(u32, Leaving),
+    /// The dead are buried.
+    Bury,
+    /// The newest node of a process takes a session.
     Acquire(SessionId, u32),
-    /// The lease is renewed.
-    Renew(SessionId, Which),
-    /// The lease is given back.
-    Release(SessionId, Which),
+    /// The lease is given back, and wants an owner then. Nothing that others did was seen.
+    Release(SessionId, Which, Rest),
+    /// It is asked what wants an owner.
+    Due(usize),
+    /// A session may be taken again.
+    Unpark(SessionId),
     /// The holder writes.
     Append(SessionId, Which, Vec<Write>, Durability),
     /// A client pushes.
@@ -36,6 +46,8 @@ pub enum PlayStep {
     Withdraw(SessionId, u64),
     /// A client asks for a stop.
     AskStop(SessionId, StopIntent),
+    /// A client asks for a stop of many.
+    AskStops(Among, StopIntent),
     /// A client decides.
     Decide(SessionId, NewDecision),
     /// A client reads.
@@ -65,8 +77,10 @@ pub enum StoreQuery {
     Approval(ApprovalId),
     /// All of them.
     Approvals,
-    /// What changes with the store.
-    Stamp,
+    /// Who held the session.
+    Tenures,
+    /// The nodes.
+    Nodes,
     /// What others may have written.
     Notice,
 }
@@ -83,8 +97,8 @@ impl StoreQuery {
             Self::Stops => in_words(store.stops(session, 0).await),
             Self::Approval(id) => in_words(store.approval(session, id).await),
             Self::Approvals => in_words(store.approvals(session).await),
-            // One store's mark says nothing beside another's.
-            Self::Stamp => store.stamp().await.map(|_mark| String::new()),
+            Self::Tenures => in_words(store.tenures(session).await),
+            Self::Nodes => in_words(store.nodes().await),
             Self::Notice => in_words(store.notice(session).await),
         }
     }
@@ -107,12 +121,21 @@ pub struct Player {
     time: Time,
     lives: Population,
     leases: HashMap<SessionId, Vec<Lease>>,
+    nodes: HashMap<u32, NodeLease>,
+    joined: usize,
 }
 
 impl Player {
     /// Plays to this store, in the world of these.
     pub fn of(store: Arc<dyn Store>, time: &Time, lives: &Population) -> Self {
-        Self { store, time: time.clone(), lives: lives.clone(), leases: HashMap::new() }
+        Self {
+            store,
+            time: time.clone(),
+            lives: lives.clone(),
+            leases: HashMap::new(),
+            nodes: HashMap::new(),
+            joined: 0,
+        }
     }
 
     /// Continues with another handle, and the leases of this player.
@@ -134,8 +157,14 @@ impl Player {
             Which::First => leases.first(),
         };
         // A player without a lease tries with one of no epoch.
-        let none = || Lease::new(session.clone(), 0, TTL, Since::now());
+        let none = || Lease::new(session.clone(), 0, NodeLease::new("nobody".into(), TTL, Since::now()));
         lease.cloned().unwrap_or_else(none)
+    }
+
+    /// The newest node of a process; one that never joined has a lease of no store's.
+    fn node(&self, pid: u32) -> NodeLease {
+        let none = || NodeLease::new(format!("nobody-{pid}").into(), TTL, Since::now());
+        self.nodes.get(&pid).cloned().unwrap_or_else(none)
     }
 
     /// Plays one step: the answer, in a form that can be compared.
@@ -153,16 +182,30 @@ impl Player {
                 in_words(store.create(new).await)
             }
             PlayStep::Remove(session) => in_words(store.remove(session).await),
+            PlayStep::Join(pid) => {
+                // Two players of the same steps name their nodes alike.
+                let id = format!("node-{}", self.joined).into();
+                let new = NewNode { id, name: pid.to_string(), ..NewNode::of(owner(*pid), TTL) };
+                let node = store.join(new).await?;
+                self.joined += 1;
+                self.nodes.insert(*pid, node);
+                Ok(String::new())
+            }
+            PlayStep::Beat(pid) => in_words(store.beat(&self.node(*pid), *pid).await),
+            PlayStep::Leave(pid, how) => in_words(store.leave(self.node(*pid).id(), *how).await),
+            PlayStep::Bury => in_words(store.bury().await),
+            PlayStep::Due(most) => in_words(store.due(*most).await),
+            PlayStep::Unpark(session) => in_words(store.unpark(session).await),
+            PlayStep::AskStops(among, stop) => in_words(store.ask_stops(among.clone(), stop.clone()).await),
             PlayStep::Acquire(session, pid) => {
-                let lease = store.acquire(session, owner(*pid), TTL).await?;
+                let lease = store.acquire(session, &self.node(*pid)).await?;
                 let epoch = format!("epoch {}", lease.epoch());
                 self.leases.entry(session.clone()).or_default().push(lease);
                 Ok(epoch)
             }
-            PlayStep::Renew(session, which) => {
-                in_words(store.renew(&self.lease(session, *which)).await.map(|lease| lease.epoch()))
+            PlayStep::Release(session, which, rest) => {
+                in_words(store.release(&self.lease(session, *which), Changes::default(), *rest).await)
             }
-            PlayStep::Release(session, which) => in_words(store.release(&self.lease(session, *which)).await),
             PlayStep::Append(session, which, writes, class) => {
                 in_words(store.append(&self.lease(session, *which), writes.clone(), *class).await)
             }
@@ -196,6 +239,9 @@ pub struct Picture {
     items: Vec<InboxRow>,
     stops: Vec<StopRow>,
     approvals: Vec<ApprovalRow>,
+    tenures: Vec<Tenure>,
+    /// All of the store's.
+    nodes: Vec<NodeRow>,
     notice: Changes,
 }
 
@@ -219,10 +265,18 @@ impl Picture {
                 items: store.inbox(&id).await?,
                 stops: store.stops(&id, 0).await?,
                 approvals: store.approvals(&id).await?,
+                tenures: store.tenures(&id).await?,
+                nodes: store.nodes().await?,
                 notice: store.notice(&id).await?,
             });
         }
         Ok(pictures)
+    }
+
+    /// What a release kept that knew no nodes.
+    #[must_use]
+    pub fn without_nodes(self) -> Self {
+        Self { tenures: Vec::new(), nodes: Vec::new(), ..self }
     }
 
     /// Whether its journal's chain holds.
@@ -236,7 +290,8 @@ impl Picture {
 #[must_use]
 pub fn script() -> Vec<PlayStep> {
     use PlayStep::{
-        Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw,
+        Acquire, Append, AskStop, AskStops, Beat, Bury, Create, Decide, Due, Join, Leave, Pass, Push,
+        Release, Remove, Say, Unpark, Withdraw,
     };
     use Which::{First, Newest};
     let [a, b, c] = ["a", "b", "c"].map(SessionId::from);
@@ -248,8 +303,15 @@ pub fn script() -> Vec<PlayStep> {
         Create(a.clone(), vec![]),
         Push(a.clone(), item("1", "hello")),
         AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: ApprovalsToWithdraw::Stay }),
+        Due(10),
+        Join(1),
         Acquire(a.clone(), 1),
-        write(vec![Write::StopSeen(1), Write::TakeItem(1), Write::Record(record("turn planned"))]),
+        write(vec![
+            Write::AtWork,
+            Write::StopSeen(1),
+            Write::TakeItem(1),
+            Write::Record(record("turn planned")),
+        ]),
         Append(a.clone(), Newest, vec![Write::Record(record("model started"))], Durability::Recorded),
         Push(a.clone(), item("2", "and this")),
         Push(a.clone(), item("2", "and this")),
@@ -273,16 +335,33 @@ pub fn script() -> Vec<PlayStep> {
         decide("r"),
         AskStop(a.clone(), run),
         decide("s"),
-        Renew(a.clone(), Newest),
+        Beat(1),
         write(vec![Write::TakeItem(9), Write::Record(record("refused"))]),
         write(vec![Write::PutBackItem(1), Write::TakeItem(2), Write::RemoveItem(2), Write::CloseInbox]),
         Push(a.clone(), item("4", "too late")),
+        Join(2),
         Say(1, Liveness::Dead),
         Acquire(a.clone(), 2),
+        Beat(1),
         Append(a.clone(), First, vec![Write::Record(record("late"))], Durability::Durable),
-        write(vec![Write::OpenInbox, Write::Title("a title".into()), Write::Record(record("resumed"))]),
-        Release(a.clone(), Newest),
+        write(vec![
+            Write::OpenInbox,
+            Write::Title("a title".into()),
+            Write::Record(record("resumed")),
+            Write::AtRest,
+        ]),
+        Due(10),
+        Release(a.clone(), Newest, Rest::Nothing),
         Remove(b),
+        Unpark(a.clone()),
+        AskStops(Among::Held, StopIntent { bytes: b"all".to_vec(), approvals: ApprovalsToWithdraw::Stay }),
+        Leave(2, Leaving::Draining),
+        Acquire(a.clone(), 2),
+        Due(10),
+        Due(10),
+        Leave(2, Leaving::Gone),
+        Bury,
+        // Last comes what a picture shows.
         Push(a.clone(), item("5", "more")),
     ];
     steps.extend(looks().map(|look| PlayStep::Look(a.clone(), look)));
@@ -290,7 +369,7 @@ pub fn script() -> Vec<PlayStep> {
 }
 
 /// Each request that changes nothing.
-fn looks() -> [StoreQuery; 10] {
+fn looks() -> [StoreQuery; 11] {
     [
         StoreQuery::Row,
         StoreQuery::List,
@@ -300,7 +379,8 @@ fn looks() -> [StoreQuery; 10] {
         StoreQuery::Stops,
         StoreQuery::Approval("q".into()),
         StoreQuery::Approvals,
-        StoreQuery::Stamp,
+        StoreQuery::Tenures,
+        StoreQuery::Nodes,
         StoreQuery::Notice,
     ]
 }

@@ -23,8 +23,8 @@ use tokio::{
 use super::node::Member;
 use crate::{
     contract::store::{
-        self, Appended, Chain, Changes, Durability, InboxRow, ItemState, Lease, Leaving, NewItem, Pushed, Record, SessionRow,
-        Store, Write,
+        self, Appended, Chain, Changes, Durability, InboxRow, ItemState, Lease, Leaving, NewItem, Pushed,
+        Record, SessionRow, Store, Write,
     },
     sync::Mutex,
     value::{
@@ -126,12 +126,7 @@ struct Numbers {
 }
 
 impl Journal {
-    pub(super) fn new(
-        node: Arc<Member>,
-        row: &SessionRow,
-        lease: Lease,
-        on_lease: Option<OnLease>,
-    ) -> Self {
+    pub(super) fn new(node: Arc<Member>, row: &SessionRow, lease: Lease, on_lease: Option<OnLease>) -> Self {
         let changed = node.seat(&row.id, on_lease);
         Self {
             node,
@@ -198,9 +193,7 @@ impl Journal {
         let given = in_time(self.store().release(&self.lease, seen, self.node.rest())).await;
         match given {
             // An earlier release succeeded and its answer was lost, or another process owns the session.
-            Err(
-                store::Error::Fenced { .. } | store::Error::Buried(_) | store::Error::NoSession(_),
-            ) => {}
+            Err(store::Error::Fenced { .. } | store::Error::Buried(_) | store::Error::NoSession(_)) => {}
             given => given?,
         }
         self.part().await;

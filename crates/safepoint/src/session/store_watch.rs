@@ -40,13 +40,7 @@ pub(super) struct Watcher<T> {
 
 impl<T: Item> Watcher<T> {
     pub(super) fn new(shared: &Arc<SharedSession<T>>, journal: Arc<Journal>) -> Self {
-        Self {
-            shared: Arc::downgrade(shared),
-            journal,
-            seen: None,
-            known: HashSet::new(),
-            stops: 0,
-        }
+        Self { shared: Arc::downgrade(shared), journal, seen: None, known: HashSet::new(), stops: 0 }
     }
 
     /// Leaves this item to its sender, who pushes it.

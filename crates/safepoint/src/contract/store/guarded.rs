@@ -12,9 +12,9 @@ use futures_util::stream;
 
 use super::{
     Among, Appended, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes, DecisionResult, Due,
-    Durability, Error, InboxRow, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease, NodeRow,
-    Page, PageCursor, Pushed, Rest, SessionRow, StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn,
-    Write,
+    Durability, Error, InboxRow, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease,
+    NodeRow, Page, PageCursor, Pushed, Rest, SessionRow, StopIntent, StopRow, Store, StoreFuture, Tenure,
+    Withdrawn, Write,
 };
 use crate::{
     sync::callback::{self, Foreign, Panicked},

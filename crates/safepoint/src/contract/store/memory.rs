@@ -14,10 +14,10 @@ use crate::sync::Mutex;
 use crate::value::ids::{ApprovalId, NodeId, SessionId};
 
 use super::{
-    Among, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability, Environment, Error,
-    InboxRow, JournalEntry, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease, NodeRow, Page,
-    PageCursor, Pushed, Record, Rest, SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Tenure,
-    Withdrawn, Write, journal::Appended,
+    Among, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability, Environment,
+    Error, InboxRow, JournalEntry, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease,
+    NodeRow, Page, PageCursor, Pushed, Record, Rest, SessionRow, Since, StopIntent, StopRow, Store,
+    StoreFuture, Tenure, Withdrawn, Write, journal::Appended,
 };
 
 mod append;

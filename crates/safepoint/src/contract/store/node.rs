@@ -112,8 +112,15 @@ impl NodeRow {
     #[must_use]
     pub fn new(node: NewNode, outside: &Environment) -> Self {
         let since = outside.now();
-        let mut row =
-            Self { node, since, expires: since, until: None, state: NodeState::Serving, load: 0, ended: None };
+        let mut row = Self {
+            node,
+            since,
+            expires: since,
+            until: None,
+            state: NodeState::Serving,
+            load: 0,
+            ended: None,
+        };
         row.renew(outside);
         row
     }

@@ -16,8 +16,8 @@ use crate::value::ids::{NodeId, SessionId};
 use super::{
     super::{
         Among, ApprovalsToWithdraw, Cause, Change, Changes, Due, Environment, Error, FORGOTTEN_AFTER, Lease,
-        Leaving, MOST_TRIES, NAMED_AGAIN_AFTER, NewNode, NodeRow, NodeState, PARKED, Rest, StopIntent, Tenure,
-        retry_after,
+        Leaving, MOST_TRIES, NAMED_AGAIN_AFTER, NewNode, NodeRow, NodeState, PARKED, Rest, StopIntent,
+        Tenure, retry_after,
     },
     MemoryState,
     session::Holding,
@@ -325,17 +325,15 @@ impl MemoryState {
             return Err(Error::Failed(Cause::new(why)));
         }
         let ids: BTreeSet<SessionId> = match among {
-            Among::Held => self.members.by_id.values().flat_map(|member| member.held.iter().cloned()).collect(),
+            Among::Held => {
+                self.members.by_id.values().flat_map(|member| member.held.iter().cloned()).collect()
+            }
             Among::Node(node) => {
                 self.members.get(&node).map(|member| member.held.clone()).unwrap_or_default()
             }
             Among::Pool(pool) => {
                 let is_of = |session: &super::session::Session| session.pool == pool;
-                self.sessions
-                    .iter()
-                    .filter(|(_, session)| is_of(session))
-                    .map(|(id, _)| id.clone())
-                    .collect()
+                self.sessions.iter().filter(|(_, session)| is_of(session)).map(|(id, _)| id.clone()).collect()
             }
             Among::These(these) => these.into_iter().collect(),
         };

@@ -8,8 +8,8 @@ use crate::value::ids::{ApprovalId, NodeId, SessionId};
 
 use super::super::{
     ApprovalRow, ApprovalState, ApprovalsToWithdraw, Chain, ChainCheck, ChainReader, Changes, DecisionResult,
-    DecisionUse, ItemState, LeaseHolder, NewDecision, NewItem, NewSession, Pushed, Record,
-    SessionRow, StopIntent, StopRow, Tenure, Withdrawn,
+    DecisionUse, ItemState, LeaseHolder, NewDecision, NewItem, NewSession, Pushed, Record, SessionRow,
+    StopIntent, StopRow, Tenure, Withdrawn,
 };
 
 use super::items::ItemRows;
