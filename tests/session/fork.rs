@@ -269,8 +269,7 @@ async fn a_turn_that_never_began_is_skipped() {
     say(&session, "one").await;
     end(session).await;
     let ttl = std::time::Duration::from_secs(60);
-    let lease = acquire(&*store, &"s".into(), OwnerProcess::here(), ttl);
-    let lease = lease.await.unwrap();
+    let lease = acquire(&*store, &"s".into(), OwnerProcess::here(), ttl).await.unwrap();
     let bytes = br#"{"line":"planned","turn":2,"items":[]}"#.to_vec();
     let planned = Record { path: "turn-2".into(), kind: "planned".into(), version: 1, bytes };
     store.append(&lease, vec![Write::Record(planned)], Durability::Durable).await.unwrap();

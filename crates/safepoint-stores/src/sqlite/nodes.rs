@@ -105,6 +105,12 @@ pub(super) fn join(connection: &Connection, node: &NewNode, outside: &Environmen
     let now = outside.now();
     let old = micros(now.saturating_sub(FORGOTTEN_AFTER).unwrap_or(Timestamp::MIN));
     connection.prepare_cached("DELETE FROM nodes WHERE ended IS NOT NULL AND ended < ?1")?.execute([old])?;
+    // A process that was killed before it left, long ago, and that nobody has looked for since.
+    let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE state < 2 AND expires < ?1"))?;
+    let lost = select.query_map([old], row)?.collect::<Result<Vec<_>, _>>()?;
+    for node in lost.iter().filter(|node| node.may_be_buried(outside)) {
+        bury_one(connection, &node.node.id, now)?;
+    }
     let taken = || Fail::from(Error::NodeExists(node.name.clone()));
     let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE name = ?1 AND state < 2"))?;
     match select.query_row([&node.name], row).optional()? {

@@ -23,8 +23,8 @@ use tokio::{
 use super::node::Member;
 use crate::{
     contract::store::{
-        self, Appended, Chain, Changes, Durability, InboxRow, ItemState, Lease, Leaving, NewItem, Pushed,
-        Record, SessionRow, Store, Write,
+        self, Appended, Chain, Changes, Durability, InboxRow, ItemState, Lease, NewItem, Pushed, Record,
+        SessionRow, Store, Write,
     },
     sync::Mutex,
     value::{
@@ -196,16 +196,8 @@ impl Journal {
             Err(store::Error::Fenced { .. } | store::Error::Buried(_) | store::Error::NoSession(_)) => {}
             given => given?,
         }
-        self.part().await;
+        self.node.part(&self.session).await;
         Ok(())
-    }
-
-    /// The node holds the session no more. One that was there for it alone leaves.
-    async fn part(&self) {
-        self.node.part(&self.session);
-        if self.node.is_alone() && self.node.lost().is_none() {
-            self.node.leave(Leaving::Gone).await;
-        }
     }
 
     /// Retries the release until it succeeds or the lease has ended.
@@ -214,7 +206,7 @@ impl Journal {
         while let Err(error) = self.release().await {
             if matches!(error, store::Error::Gone) || Instant::now() >= ends {
                 // A node of its own beats no more, and is buried.
-                return self.node.part(&self.session);
+                return self.node.part(&self.session).await;
             }
             sleep(AGAIN).await;
         }

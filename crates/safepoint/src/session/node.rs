@@ -125,7 +125,7 @@ impl Node {
         if timeout(within + GIVE_BACK, held.wait_for(|held| *held == 0)).await.is_err() {
             // What could not be given back wants an owner once the node is gone.
         }
-        member.leave(Leaving::Gone).await;
+        member.leave_for_good().await;
         member.end();
     }
 
@@ -139,6 +139,7 @@ impl Drop for Node {
         // SeqCst: rarely written. `part` reads it after it has counted down, and this counts after it has written: one of
         // the two ends the node.
         self.member.is_dropped.store(true, Ordering::SeqCst);
+        // Its task tells the store.
         self.member.end_if_unused();
     }
 }
@@ -172,6 +173,7 @@ pub(super) struct Member {
     is_dropped: AtomicBool,
     /// Why it holds nothing any more.
     lost: OnceLock<Error>,
+    has_left: AtomicBool,
     over: watch::Sender<bool>,
 }
 
@@ -188,6 +190,7 @@ impl Member {
             is_draining: AtomicBool::new(false),
             is_dropped: AtomicBool::new(false),
             lost: OnceLock::new(),
+            has_left: AtomicBool::new(false),
             over: watch::Sender::new(false),
         }))
     }
@@ -207,11 +210,6 @@ impl Member {
 
     pub(super) fn lease(&self) -> &NodeLease {
         &self.lease
-    }
-
-    /// Whether it ends with its session.
-    pub(super) fn is_alone(&self) -> bool {
-        self.is_dropped.load(Ordering::SeqCst)
     }
 
     /// When a session that it gives back wants an owner again.
@@ -235,10 +233,12 @@ impl Member {
         }
     }
 
-    /// The session is held no more.
-    pub(super) fn part(&self, session: &SessionId) {
+    /// The session is held no more. A node that no program holds ends with its last one, and leaves.
+    pub(super) async fn part(&self, session: &SessionId) {
         self.count(|seats| drop(seats.remove(session)));
-        self.end_if_unused();
+        if self.end_if_unused() {
+            self.leave_for_good().await;
+        }
     }
 
     fn count(&self, change: impl FnOnce(&mut HashMap<SessionId, Seat>)) {
@@ -248,10 +248,14 @@ impl Member {
         self.held.send_replace(held);
     }
 
-    fn end_if_unused(&self) {
-        if self.is_alone() && self.seats.lock().is_empty() {
+    /// Whether it ended.
+    fn end_if_unused(&self) -> bool {
+        // SeqCst: see `Node::drop`.
+        let is_unused = self.is_dropped.load(Ordering::SeqCst) && self.seats.lock().is_empty();
+        if is_unused {
             self.end();
         }
+        is_unused
     }
 
     fn end(&self) {
@@ -309,10 +313,11 @@ impl Member {
             let over = pin!(over.wait_for(|is_over| *is_over));
             let (beats, listens) = (pin!(self.beats()), pin!(self.listens()));
             match select(over, select(beats, listens)).await {
-                Either::Left(_) => return,
-                Either::Right((Either::Left((lost, _)) | Either::Right((lost, _)), _)) => lost,
+                Either::Left(_) => None,
+                Either::Right((Either::Left((lost, _)) | Either::Right((lost, _)), _)) => Some(lost),
             }
         };
+        let Some(lost) = lost else { return self.leave_for_good().await };
         if self.lost.set(lost).is_ok() {
             self.wake_all();
         }
@@ -377,8 +382,16 @@ impl Member {
         }
     }
 
+    /// Tells the store, once, that the node is gone.
+    pub(super) async fn leave_for_good(&self) {
+        // SeqCst: once in its life.
+        if self.lost.get().is_none() && !self.has_left.swap(true, Ordering::SeqCst) {
+            self.leave(Leaving::Gone).await;
+        }
+    }
+
     /// Tells the store that the node leaves. If that fails, the lease ends and others bury it.
-    pub(super) async fn leave(&self, how: Leaving) {
+    async fn leave(&self, how: Leaving) {
         if !matches!(timeout(self.bound(), self.store.leave(self.lease.id(), how)).await, Ok(Ok(()))) {
             // Nothing depends on it but how soon others see it.
         }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     contract::store::{
-        self, Durability, Error, ItemState, Lease, Leaving, NewItem, NewSession, SessionRow, Store, Write,
+        self, Durability, Error, ItemState, Lease, NewItem, NewSession, SessionRow, Store, Write,
     },
     sync::callback,
     value::ids::{ItemId, SessionId},
@@ -244,7 +244,7 @@ impl<T: Item> SessionBuilder<T> {
                 Ok(session)
             }
             Err(error) => {
-                node.leave(Leaving::Gone).await;
+                node.leave_for_good().await;
                 Err(error)
             }
         }
