@@ -95,6 +95,8 @@ mod still_open;
 mod suspended;
 #[path = "session/taken_back.rs"]
 mod taken_back;
+#[path = "session/titled.rs"]
+mod titled;
 #[path = "session/unbegun.rs"]
 mod unbegun;
 #[path = "session/walk.rs"]

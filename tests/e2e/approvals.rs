@@ -224,7 +224,7 @@ async fn answers_in_any_order_reach_their_own_calls() {
         let (first, second) = (asked.recv().await.unwrap(), asked.recv().await.unwrap());
         super::world::started(&handle, 1).await;
         second.answer(Decision::Respond { result: "I paid it myself".into() });
-        let (id, yes) = (&first.question.id, Decision::ApproveWith { args: json!({"euros": 50}) });
+        let (id, yes) = (&first.question.id, Decision::approve_with(json!({"euros": 50})));
         assert!(handle.decide(id, yes.clone()).await.is_ok());
         assert!(handle.decide(id, yes).await.is_err(), "it is decided");
         let (outcome, _) = close(&bank.server, &handle, &bank.ledger).await;

@@ -155,7 +155,7 @@ async fn a_plain_yes_covers_nothing_and_changed_arguments_are_covered_like_other
     let session = world.open(1, "s").await;
     asked(&session, Decision::Approve).await;
     asked(&session, always(AllowScope::Call)).await;
-    asked(&session, Decision::ApproveWith { args: json!({"cents": 5}) }).await;
+    asked(&session, Decision::approve_with(json!({"cents": 5}))).await;
     assert_eq!(world.paid(), [5, 5, 5]);
 }
 

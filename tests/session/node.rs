@@ -1,4 +1,4 @@
-//! A process as a node: one lease for all its sessions, told of what others do to them, and left as a whole.
+//! A process as a node: one lease for all its sessions, which learn what others do to them, and leave with it.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -86,7 +86,7 @@ async fn what_others_do_reaches_the_session_that_it_is_for() {
         let stop = SessionStop::now().with_cause("from there");
         store_stop(&*there, &"a".into(), &StoredStop::Session(stop)).await.unwrap();
         a.done().in_time("the end of the session that is stopped").await;
-        assert!(b.current_turn().is_some(), "the other goes on");
+        assert!(b.current_turn().is_some(), "the other runs");
         gate.open_for_all();
         drop(b.stop(SessionStop::at_turn_end()));
         b.done().in_time("the end of the other").await;
@@ -175,7 +175,7 @@ async fn a_node_that_drains_gives_everything_back() {
     assert!(busy.current_turn().is_some(), "what runs has its time");
     gate.open_for_all();
     draining.in_time("the end of the drain").await.unwrap();
-    assert!(began.elapsed() < WITHIN, "nobody waits longer than the turns do");
+    assert!(began.elapsed() < WITHIN, "it waits no longer than the turns take");
     let ended = seen(&busy, |event| matches!(event, SessionEvent::TurnEnded { .. })).await;
     let SessionEvent::TurnEnded { receipt, .. } = ended else { panic!("the end of a turn") };
     assert_eq!(receipt.stop.as_ref().unwrap().reason.code.as_str(), "shutdown", "{receipt}");
@@ -231,7 +231,7 @@ async fn a_node_that_is_dropped_ends_with_its_last_session() {
     .await;
 }
 
-/// S7.46: a session whose owners died in the middle of a turn again and again is taken by no node. Whoever names it takes it,
+/// S7.46: a session whose owners died in the middle of a turn again and again is taken by no node. A program that names it takes it,
 /// and a turn that ends clears the count.
 #[tokio::test]
 async fn a_session_that_kills_its_owners_is_parked() {

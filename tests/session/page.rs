@@ -11,7 +11,7 @@ use safepoint::{
     ids::SessionId,
     receipt::Ending,
     secs,
-    session::{ChatPlanner, ItemOutcome, SessionEvent, SessionStop},
+    session::{ChatPlanner, ItemOutcome, SessionEvent, SessionStop, Ticket},
     store::{MemoryStore, OwnerProcess, Store},
     tool,
 };
@@ -37,6 +37,14 @@ fn payer(without: WithoutApprover) -> Agent {
     let pays = Reply::text("I pay.").and_call("pay", json!({"cents": 12000}));
     let model = ScriptedModel::new(Script::of([pays, Reply::text("Done.")]));
     Agent::builder(model).tool(pay).approvals(ApprovalMode::Ask(None, without)).build()
+}
+
+/// A session whose first turn is suspended: it asks whether it may pay.
+async fn suspended() -> (Session<String>, Ticket<String>) {
+    let session = chat(payer(WithoutApprover::Suspend)).start();
+    let ticket = session.push("Pay Acme.".to_owned()).unwrap();
+    assert_eq!(ticket.outcome().await, ItemOutcome::Suspended(turn(1)));
+    (session, ticket)
 }
 
 /// The session, with its question open.
@@ -94,9 +102,7 @@ async fn a_turn_waits_in_place_for_the_program() {
 /// S8.3, S11.4: a stop of a suspended turn is recorded as it was asked, with its grace.
 #[tokio::test]
 async fn a_stop_of_a_suspended_turn_keeps_its_grace() {
-    let session = chat(payer(WithoutApprover::Suspend)).start();
-    let ticket = session.push("Pay Acme.".to_owned()).unwrap();
-    assert_eq!(ticket.outcome().await, ItemOutcome::Suspended(turn(1)));
+    let (session, ticket) = suspended().await;
     session.stop_turn(None, StopRequest::graceful(secs(3)));
     let of_run = |event: &SessionEvent| match event {
         SessionEvent::Run { event, .. } => match &event.kind {
@@ -133,7 +139,7 @@ async fn changed_arguments_that_do_not_fit_are_refused_at_once() {
         if without == WithoutApprover::Suspend {
             assert_eq!(ticket.outcome().await, ItemOutcome::Suspended(turn(1)));
         }
-        let with = |args: Value| Decision::ApproveWith { args }.by("ann");
+        let with = |args: Value| Decision::approve_with(args).by("ann");
         let refused = session.decide(&question.id, with(json!({"cents": "much"}))).await;
         assert!(
             matches!(&refused, Err(DecideError::Unfit(why)) if why.contains("cents") && !why.contains("call it again")),
@@ -155,9 +161,7 @@ async fn changed_arguments_that_do_not_fit_are_refused_at_once() {
 /// S6.18: the outcome that stays is waited for over a suspension, and known where nothing can change it any more.
 #[tokio::test]
 async fn a_final_outcome_is_waited_for_until_nothing_changes_it() {
-    let session = chat(payer(WithoutApprover::Suspend)).start();
-    let ticket = session.push("Pay Acme.".to_owned()).unwrap();
-    assert_eq!(ticket.outcome().await, ItemOutcome::Suspended(turn(1)));
+    let (session, ticket) = suspended().await;
     assert!(futures_util::future::poll_immediate(ticket.final_outcome()).await.is_none(), "it may continue");
     end(&session).await;
     assert_eq!(ticket.final_outcome().in_time("no more").await, ItemOutcome::Suspended(turn(1)));
@@ -244,9 +248,7 @@ async fn a_page_that_is_loaded_again_has_the_questions_too() {
 /// S3.13: the receipt of a suspended turn names what it waits for, and the account comes with the quiet.
 #[tokio::test]
 async fn a_receipt_names_what_a_suspended_turn_waits_for() {
-    let session = chat(payer(WithoutApprover::Suspend)).start();
-    let ticket = session.push("Pay Acme.".to_owned()).unwrap();
-    assert_eq!(ticket.outcome().await, ItemOutcome::Suspended(turn(1)));
+    let (session, ticket) = suspended().await;
     let question = asked(&session).await;
     let quiet = seen(&session, |event| matches!(event, SessionEvent::TurnQuiet { .. })).await;
     let SessionEvent::TurnQuiet { receipt, survivors, .. } = quiet else { panic!("another event") };

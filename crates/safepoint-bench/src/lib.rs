@@ -144,7 +144,9 @@ async fn bench(parts: &[&str], is_written: bool) -> anyhow::Result<()> {
         println!("{grown}\nThe plots are in {}", folder.display());
         sections.extend(is_whole.then_some(("growth", grown)));
     }
-    if is_written {
+    if is_written && sections.is_empty() {
+        eprintln!("nothing was written: a part alone does not take the place of the whole table");
+    } else if is_written {
         document.write(&sections)?;
     }
     Ok(())

@@ -60,7 +60,7 @@ pub(crate) fn bare_sync(file: &mut File) -> anyhow::Result<f64> {
     Ok(micros(began.elapsed()))
 }
 
-/// Takes a session as any opening of one does: as a node of its own.
+/// Takes a session as any opening of one does: as a node for that alone.
 async fn acquire(store: &dyn Store, session: &SessionId) -> anyhow::Result<Lease> {
     let node = store.join(NewNode::of(OwnerProcess::here(), TTL)).await?;
     Ok(store.acquire(session, &node).await?)

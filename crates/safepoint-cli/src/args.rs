@@ -4,9 +4,12 @@ pub(crate) mod agent;
 pub(crate) mod approvals;
 pub(crate) mod backend;
 pub(crate) mod chat;
+pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod duration;
+pub(crate) mod keep;
 pub(crate) mod mcp;
+pub(crate) mod mode;
 pub(crate) mod names;
 pub(crate) mod practice;
 pub(crate) mod run;
@@ -22,6 +25,7 @@ use clap::{Parser, Subcommand};
 use self::{
     approvals::{ApprovalsArgs, DecideArgs},
     chat::ChatArgs,
+    config::{CompletionsArgs, ConfigArgs, DoctorArgs},
     control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     mcp::McpArgs,
     practice::PracticeArgs,
@@ -84,8 +88,14 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Show in under a minute, offline, what stops do and what receipts report
     Demo,
-    /// Try the tool servers of the config file ([mcp.NAME])
+    /// Add, try and remove the tool servers of the config file ([mcp.NAME])
     Mcp(McpArgs),
+    /// Show which settings hold and where they come from, and decide about a project's
+    Config(ConfigArgs),
+    /// Say what is found, what is missing, and how to correct it
+    Doctor(DoctorArgs),
+    /// Print or install the completions of a shell, or the manual pages
+    Completions(CompletionsArgs),
     /// Run a command in the sandbox of an agent's commands, or list what this system enforces of it
     Sandbox(SandboxArgs),
     /// Serve the scripted practice model, which needs no key

@@ -2,7 +2,10 @@
 
 pub(crate) mod approvals;
 pub(crate) mod chat;
+pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod leaving;
 pub(crate) mod mcp;
 pub(crate) mod practice;

@@ -62,3 +62,11 @@ pub(crate) async fn open_run(session: &str, turns: &Arc<Turns>, model: String) -
     let target = run_target::RunTarget { turns: Arc::clone(turns), about: About::new("run", model) };
     Server::open(session, Arc::new(target)).await
 }
+
+/// The folder of the sockets, which is made if need be.
+///
+/// # Errors
+/// If it cannot be made, or is not this user's alone.
+pub(crate) fn folder() -> anyhow::Result<std::path::PathBuf> {
+    socket_dir::folder()
+}

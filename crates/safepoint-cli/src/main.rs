@@ -6,6 +6,7 @@ mod command;
 mod control;
 mod exit;
 mod output;
+mod prices;
 mod render;
 mod session;
 mod settings;
@@ -23,7 +24,8 @@ use crate::{
     args::{Cli, Command, chat::ChatArgs, store::StoreCommand},
     command::{
         approvals::{self, Verb},
-        chat, demo, mcp, practice, push, run, sandbox, sessions, steer, stop, store, trace, withdraw,
+        chat, completions, config, demo, doctor, mcp, practice, push, run, sandbox, sessions, steer, stop,
+        store, trace, withdraw,
     },
     output::Unwritten,
     render::hints,
@@ -62,9 +64,13 @@ fn main() -> ExitCode {
             Some(Command::Respond(args)) => approvals::decide(Verb::Respond, args).await,
             Some(Command::Store(StoreCommand::Check(place))) => store::check(place).await,
             Some(Command::Store(StoreCommand::Export(args))) => store::export(args).await,
+            Some(Command::Store(StoreCommand::Prune(args))) => store::prune(args).await,
             Some(Command::Trace(args)) => trace::trace(args).await,
             Some(Command::Demo) => demo::demo().await,
             Some(Command::Mcp(args)) => mcp::mcp(args).await,
+            Some(Command::Config(args)) => config::config(args),
+            Some(Command::Doctor(args)) => doctor::doctor(args).await,
+            Some(Command::Completions(args)) => completions::completions(args),
             Some(Command::Sandbox(args)) => sandbox::sandbox(args).await,
             Some(Command::Practice(args)) => practice::practice(args).await,
         }

@@ -71,6 +71,12 @@ impl Drawn {
         write!(self.0, "{mark}").expect("a string takes whatever is written to it");
     }
 
+    /// This, and then that.
+    pub(crate) fn then(mut self, next: Self) -> Self {
+        self.0.push_str(&next.0);
+        self
+    }
+
     /// Adds text on the cursor's row.
     pub(crate) fn words(&mut self, words: &str) {
         self.0.push_str(&plain(words).replace('\n', " "));

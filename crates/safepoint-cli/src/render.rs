@@ -3,6 +3,9 @@
 pub(crate) mod activity;
 pub(crate) mod approval;
 pub(crate) mod chat;
+pub(crate) mod diff;
+pub(crate) mod edit;
+pub(crate) mod export;
 pub(crate) mod hints;
 pub(crate) mod keyboard;
 pub(crate) mod lines;

@@ -2,6 +2,7 @@
 
 pub(crate) mod attachments;
 pub(crate) mod conversation;
+pub(crate) mod files;
 pub(crate) mod host;
 pub(crate) mod processes;
 pub(crate) mod prompts;

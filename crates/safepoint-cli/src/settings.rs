@@ -1,16 +1,22 @@
 //! What was typed, and what the config file and the session say beside it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use safepoint::ids::SessionId;
 
 use crate::{
     args::{agent::AgentArgs, names},
     output,
+    prices::OwnPrice,
+    render::chat::{attention::Notify, markdown::look::Theme},
     settings::{
         commands::Commands,
         config::Config,
         mcp::Servers,
+        project_files::{ProjectPlace, ProjectText},
         remembered::Setup,
         rules::Rules,
         sandbox::Sandbox,
@@ -20,12 +26,17 @@ use crate::{
 
 pub(crate) mod commands;
 pub(crate) mod config;
+pub(crate) mod inputs;
+pub(crate) mod login;
 pub(crate) mod mcp;
+pub(crate) mod project;
+pub(crate) mod project_files;
 pub(crate) mod remembered;
 pub(crate) mod rules;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;
 pub(crate) mod snapshots;
+pub(crate) mod sources;
 pub(crate) mod store;
 
 /// What works, and under which limits, once all is read that speaks of it.
@@ -49,9 +60,32 @@ pub(crate) struct AgentSettings {
     pub(crate) sandbox: Sandbox,
     /// Whether a chat takes snapshots of the files around its turns, if the config file says so.
     pub(crate) snapshots: Option<bool>,
+    /// The prices of models that the config file names.
+    pub(crate) prices: BTreeMap<String, OwnPrice>,
+    /// What the project, and the user for all projects, says to the agent.
+    pub(crate) project: ProjectText,
+    /// The background of the terminal, if the config file says it.
+    pub(crate) theme: Option<Theme>,
+    pub(crate) notify: Notify,
 }
 
 impl AgentSettings {
+    /// The same with another model. What belongs to the wire that was named with the first one does not go to another.
+    pub(crate) fn with_model(&self, named: &str) -> Self {
+        let mut settings = self.clone();
+        (settings.args.model, settings.args.backend) = (Some(named.to_owned()), None);
+        let wire = |name: &str| name.split(':').next().map(str::to_owned);
+        if self.args.model.as_deref().and_then(wire) != wire(named) {
+            (settings.args.base_url, settings.args.api_key_env) = (None, None);
+        }
+        settings
+    }
+
+    /// The instructions of the agent: those that were set, and those of the project's files.
+    pub(crate) fn instructions(&self) -> impl Iterator<Item = String> {
+        self.args.system.iter().cloned().chain(self.project.instructions.text())
+    }
+
     /// Fills in what was not said: what the session remembers, where it is kept, then what the config file says. `usual`
     /// are the tools of this kind of command.
     ///
@@ -64,6 +98,7 @@ impl AgentSettings {
         usual: Option<&str>,
     ) -> anyhow::Result<Self> {
         let config = Config::load(args.config.as_deref())?;
+        let (named, mut project) = (args.root.clone(), None);
         if let Some(session) = session {
             let was = args.root.clone();
             let row = match existing_store(path.cloned())? {
@@ -71,16 +106,31 @@ impl AgentSettings {
                 None => None,
             };
             match row {
-                Some(row) => Setup::read(&row).fill(&mut args)?,
+                Some(row) => {
+                    let setup = Setup::read(&row);
+                    project = setup.project();
+                    setup.fill(&mut args)?;
+                }
                 None => names::check(session)?,
             }
             args.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
         }
         let said = args.clone();
+        let place = ProjectPlace::around(args.root.as_deref())
+            .ok()
+            .filter(|_| !args.no_project && config.reads_projects());
+        let (config, notes) = config.beside_project(place.as_ref());
         let mut settings = config.fill(args);
         let tools = settings.args.tools.as_deref().or(usual);
+        let is_ours = settings.args.backend.is_none()
+            && tools.is_some_and(|tools| !matches!(tools.trim(), "none" | ""));
+        if let Some(place) = place.filter(|_| is_ours) {
+            settings.project = ProjectText::read(&place);
+        }
+        settings.project.notes.splice(0..0, notes);
         let is_kept = session.is_some() || path.is_some();
-        settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools)).transpose()?;
+        let project = project.filter(|_| named.is_none());
+        settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools, project)).transpose()?;
         Ok(settings)
     }
 }

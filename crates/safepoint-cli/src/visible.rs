@@ -59,6 +59,20 @@ fn line(line: &str) -> String {
     }
 }
 
+/// A line of a file: what is invisible is named, a tab is as wide as it is counted, and a long gap is counted.
+pub(crate) fn code(text: &str) -> String {
+    /// Blanks that a line of code may begin with.
+    const INDENT: usize = 64;
+    let rest = text.trim_start_matches([' ', '\t']);
+    let indent: usize =
+        text[..text.len() - rest.len()].chars().map(|blank| if blank == '\t' { 4 } else { 1 }).sum();
+    let rest: Vec<String> = rest.split('\t').map(collapsed).collect();
+    match indent {
+        0..=INDENT => format!("{}{}", " ".repeat(indent), rest.join("    ")),
+        _ => format!("[{indent} blanks]{}", rest.join("    ")),
+    }
+}
+
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

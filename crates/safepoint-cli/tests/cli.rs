@@ -14,19 +14,27 @@ use serde_json::Value;
 
 mod cli {
     mod approvals;
+    mod attention;
     mod chat;
     mod chat_kept;
     mod control;
+    mod conversations;
     mod early;
+    mod edits;
     mod environment;
     mod floods;
     mod hostile;
     mod kept;
     mod kept_inbox;
+    mod login;
+    mod markdown;
+    mod models;
+    mod modes;
     mod names;
     mod newcomer;
     mod outgoing;
     mod practice;
+    mod project;
     mod provider;
     mod redacted;
     mod rewind;
@@ -38,6 +46,7 @@ mod cli {
     mod terminal;
     mod told;
     mod trace;
+    mod typing;
     mod unread;
 }
 

@@ -274,6 +274,30 @@ fn a_run_has_the_tools_of_the_configured_servers() {
     }
 }
 
+/// S8.23: in plan mode a tool of a server is neither offered nor called, whatever it says of itself, and one of a server that is
+/// trusted is called where it says that it only reads.
+#[test]
+fn in_plan_mode_a_server_is_called_only_where_it_is_trusted_to_read() {
+    let place = Place::new(1);
+    let config = fs::read_to_string(place.config()).unwrap();
+    for (is_trusted, called) in [(false, vec![]), (true, vec!["look"])] {
+        let trusts = format!("{config}trust_annotations = {is_trusted}\n");
+        fs::write(place.config(), trusts).unwrap();
+        let call = |tool: &str| serde_json::json!({"name": tool, "args": {"text": "hello"}});
+        let calls = serde_json::json!([call("s0__echo"), call("s0__look")]);
+        let script = serde_json::json!({"replies": [{"calls": calls}, {"text": "done"}]}).to_string();
+        let practice = Practice::start(&place, &script);
+        let args =
+            ["run", "go", "--mode", "plan", "--approve", "auto", "--tools", "mcp", "--model", "openai:x"];
+        let output = place.output(&[&args[..], &["--base-url", &practice.1]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let log = mcp::read_log(&place.log(0));
+        let was_called = |tool: &&str| log.iter().any(|(_, got)| got["params"]["name"] == *tool);
+        let seen: Vec<_> = ["echo", "look"].into_iter().filter(was_called).collect();
+        assert_eq!(seen, called, "trusted: {is_trusted}");
+    }
+}
+
 /// S8.8: a yes for every call of a server's tool holds for the tool as it was, and so does a yes to one call that has not
 /// begun: once the server describes it otherwise, it is asked again.
 #[test]

@@ -16,7 +16,7 @@ use safepoint::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    config::{Auth, ConfigError, ToolChoice},
+    config::{self, Auth, ConfigError, ToolChoice},
     conversation::HttpConversation,
     encoded_history::EncodedHistory,
     http::outgoing::Prepared,
@@ -32,7 +32,6 @@ pub(crate) mod read;
 use encode::MessageEncoder;
 use read::MessagesReader;
 
-const VERSION: &str = "2023-06-01";
 /// What the provider wants to be named in a header by those who use its code execution.
 const CODE_EXECUTION: &str = "code-execution-2025-08-25";
 const DEFAULT_MAX_TOKENS: u64 = 8192;
@@ -264,8 +263,7 @@ impl HttpModel<Messages> {
 
     fn prepared_request(&self, spec: &ModelSpec) -> Result<Arc<Prepared>, ModelError> {
         let prepared = self.prepared(spec, |set| {
-            let version = [(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION))];
-            set.endpoint.prepare("messages", Auth::ApiKey, version.into_iter().collect())
+            set.endpoint.prepare("messages", Auth::ApiKey, config::anthropic_version())
         })?;
         let runs_code = spec.provider_tools.contains(&ProviderTool::CodeExecution);
         let beta = (HeaderName::from_static("anthropic-beta"), HeaderValue::from_static(CODE_EXECUTION));

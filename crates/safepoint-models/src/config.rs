@@ -34,6 +34,12 @@ impl ConfigError {
     }
 }
 
+/// The header with which Anthropic wants to be asked.
+pub(crate) fn anthropic_version() -> HeaderMap {
+    let version = (HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
+    HeaderMap::from_iter([version])
+}
+
 /// Where requests go and how: the same for every wire.
 #[derive(Clone)]
 pub(crate) struct Endpoint {

@@ -16,6 +16,7 @@ use crate::{
 };
 
 mod address;
+mod list;
 mod nearest;
 
 /// The model of this name, `PROVIDER:NAME`, for [`Agent::builder`](safepoint::Agent::builder). Its key comes from the

@@ -168,3 +168,17 @@ fn the_guide_lists_each_provider() {
         assert!(guide.contains(&row), "docs/guides/models.md has no row\n{row}");
     }
 }
+
+/// S12.42: the models that a provider lists, asked as it documents on each wire; the header of the key is that of its calls.
+#[tokio::test]
+async fn each_wire_lists_its_models() {
+    let server = ModelServer::start(Script::default()).await.unwrap();
+    for provider in ["openai", "responses", "anthropic", "gemini"] {
+        let named: ModelBuilder = format!("{provider}:any").parse().unwrap();
+        let listed = named.base_url(server.url()).api_key("KEY".into()).list().await.unwrap();
+        assert_eq!(listed, ["scripted", "scripted-mini"], "{provider}");
+    }
+    let nowhere: ModelBuilder = "openai:any".parse().unwrap();
+    let error = nowhere.base_url("http://127.0.0.1:9/v1").list().await.unwrap_err();
+    assert_eq!(error.kind(), safepoint::model::ModelErrorKind::Unreachable, "{error}");
+}

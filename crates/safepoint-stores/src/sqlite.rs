@@ -112,6 +112,37 @@ impl SqliteStore {
         })
     }
 
+    /// Removes a session in which nothing was said: it has no record, and no item waits in it. Returns whether that was so. No
+    /// other process can add anything between the look and the removal.
+    ///
+    /// # Errors
+    /// [`Error::NoSession`], and [`Error::Held`] where an owner that may be alive has it.
+    ///
+    /// # Cancel safety
+    /// It may have been removed.
+    ///
+    /// # Examples
+    /// ```
+    /// # async fn tidy(store: safepoint_stores::SqliteStore) -> Result<(), safepoint::store::Error> {
+    /// if store.remove_if_unused(&"trip".into()).await? {
+    ///     println!("nothing was said in it");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn remove_if_unused(&self, session: &SessionId) -> StoreFuture<'static, bool> {
+        let (id, outside) = (session.clone(), self.outside.clone());
+        self.write(Durability::Recorded, move |connection, _| {
+            leases::must_be_free(connection, &id, &outside)?;
+            let is_unused = sessions::is_unused(connection, &id)?;
+            if is_unused {
+                sessions::remove(connection, &id)?;
+            }
+            Ok(is_unused)
+        })
+    }
+
     /// Waits until every request is settled and the file is closed; the last one to close it tidies it up. Blocks while
     /// it does. A store that is dropped does the same later, without being waited for.
     pub fn close(self) {
@@ -185,8 +216,7 @@ impl Store for SqliteStore {
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let (id, outside) = (session.clone(), self.outside.clone());
         self.write(Durability::Durable, move |connection, _| {
-            let key = sessions::key(connection, &id)?;
-            leases::dead_holder(connection, (key, &id), &outside)?;
+            leases::must_be_free(connection, &id, &outside)?;
             sessions::remove(connection, &id)
         })
     }
@@ -229,7 +259,7 @@ impl Store for SqliteStore {
         let outside = self.outside.clone();
         let dead = self.short.ask(move |connection| nodes::dead(connection, &outside));
         Box::pin(async move {
-            // Most looks find nobody, and write nothing.
+            // Most looks find none, and write nothing.
             if dead.await?.is_empty() {
                 return Ok(Vec::new());
             }

@@ -46,8 +46,8 @@ pub enum OperationFault {
     /// From here on nothing is done and nothing answered, until the store [comes
     /// back](FaultStore::come_back).
     Away,
-    /// From here on nothing is done, and each request fails after so long, as one whose connection was cut: nobody knows
-    /// whether it was done. Until the store [comes back](FaultStore::come_back).
+    /// From here on nothing is done, and each request fails after so long, as one whose connection was cut: the
+    /// answer is that its result is unknown. Until the store [comes back](FaultStore::come_back).
     Cut(Duration),
     /// From here on no beat of a node is done or answered, and everything else goes well, until the store [comes
     /// back](FaultStore::come_back).
@@ -309,7 +309,7 @@ impl Store for FaultStore {
         notice(session: SessionId;) -> Changes;
     }
 
-    /// What comes is held back while the store is away or cut off. It is no operation of its own, and has no number.
+    /// What comes is held back while the store is away or cut off. It is no operation, and has no number.
     fn changes(&self, node: &NodeLease) -> ChangeStream {
         lock(&self.names).insert("changes");
         let (at, done) = (Arc::clone(&self.at), Arc::clone(&self.done));

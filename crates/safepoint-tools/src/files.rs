@@ -3,14 +3,18 @@
 //! They block, so they run off the async threads. Reading ones are dropped by a stop; writing ones are short and are
 //! let finish, so that their effect is known.
 
+mod before;
+mod diff;
 mod edit;
 mod list;
+mod preview;
 mod read;
 mod secret;
 mod write;
 
 pub use edit::edit_file;
 pub use list::list_dir;
+pub use preview::EditPreview;
 pub use read::read_file;
 pub use secret::{SecretFiles, WrongLine};
 pub use write::write_file;

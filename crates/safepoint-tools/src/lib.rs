@@ -18,7 +18,7 @@ mod shell;
 mod sleep;
 mod toolbox;
 
-pub use files::{SecretFiles, WrongLine, edit_file, list_dir, read_file, write_file};
+pub use files::{EditPreview, SecretFiles, WrongLine, edit_file, list_dir, read_file, write_file};
 pub use http::http_get;
 pub use root::{Root, RootError};
 pub use safepoint_sandbox::{Confinement, ConfinementError, Layers, Opening};

@@ -55,6 +55,12 @@ pub const LINE_BYTES: usize = 4000;
 pub const READ_BYTES: u64 = 256 << 20;
 /// The largest file that `edit_file` takes, and that `search` looks into.
 pub const EDIT_BYTES: u64 = 16 << 20;
+/// The largest file whose content is compared with what a person saw before they approved its replacement.
+pub const COMPARED_BYTES: u64 = 256 << 20;
+/// Bytes of the diff that a tool reports after an edit.
+pub const DIFF_BYTES: usize = 32 << 10;
+/// Bytes of one line of such a diff.
+pub const DIFF_LINE_BYTES: usize = 2 << 10;
 /// Entries that `list_dir` gives.
 pub const LISTED: usize = 1000;
 /// Matches that `search` gives.

@@ -90,6 +90,14 @@ impl Root {
         }
     }
 
+    /// Opens a file to read it, if there is one.
+    pub(crate) fn find_file(&self, path: &str) -> Result<Option<File>, Failure> {
+        match self.resolve(self.relative(path)?, OFlags::PATH) {
+            Err(Errno::NOENT) => Ok(None),
+            Ok(_) | Err(_) => self.open_file(path).map(Some),
+        }
+    }
+
     /// Whether this path names a regular file below the directory, at this moment. The last part is not followed.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         let found = self.resolve(path, OFlags::PATH | OFlags::NOFOLLOW);

@@ -20,6 +20,8 @@ mod children_crashes;
 mod children_stops;
 #[path = "engine/children_waiting.rs"]
 mod children_waiting;
+#[path = "engine/compaction.rs"]
+mod compaction;
 #[path = "engine/contracts.rs"]
 mod contracts;
 #[path = "engine/costs.rs"]
@@ -30,6 +32,8 @@ mod decisions;
 mod doors;
 #[path = "engine/early_decisions.rs"]
 mod early_decisions;
+#[path = "engine/elsewhere.rs"]
+mod elsewhere;
 #[path = "engine/endurance.rs"]
 mod endurance;
 #[path = "engine/guards.rs"]

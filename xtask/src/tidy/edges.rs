@@ -85,9 +85,9 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The layers of the command line, in the order of import: a layer may use those before it.
-const CLI: [&str; 12] = [
-    "sync", "exit", "visible", "args", "output", "signals", "render", "settings", "agent", "session",
-    "control", "command",
+const CLI: [&str; 13] = [
+    "sync", "exit", "visible", "prices", "args", "output", "signals", "render", "settings", "agent",
+    "session", "control", "command",
 ];
 
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {

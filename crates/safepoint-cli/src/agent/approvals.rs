@@ -10,8 +10,11 @@ use safepoint::{
 use serde_json::Value;
 
 use crate::{
-    agent::repository,
-    args::agent::{Approve, Unknown},
+    agent::{mode::CurrentMode, repository},
+    args::{
+        agent::{Approve, Unknown},
+        mode::WorkMode,
+    },
     exit::Usage,
     settings::AgentSettings,
 };
@@ -19,8 +22,9 @@ use crate::{
 /// The note for a run without an approver: the tools whose calls are denied. None if every tool may run.
 pub(crate) fn denied(settings: &AgentSettings, tools: &[Arc<dyn Tool>]) -> Option<String> {
     let mut asks = changing(tools);
-    asks.retain(|name| !runs_inside(settings, name));
-    if asks.is_empty() || !matches!(mode(settings), Approve::Ask | Approve::Edits) {
+    let mode = WorkMode::first(settings.args.mode, settings.args.approve);
+    asks.retain(|name| mode != WorkMode::Edits || !can_run_inside(settings, name));
+    if asks.is_empty() || !matches!(mode, WorkMode::Ask | WorkMode::Edits) {
         return None;
     }
     let names = asks.join(", ");
@@ -30,17 +34,20 @@ pub(crate) fn denied(settings: &AgentSettings, tools: &[Arc<dyn Tool>]) -> Optio
     ))
 }
 
-/// The rules of the config file, and after them: what changes something is asked about.
+/// What the mode refuses, the rules of the config file, and after them: what changes something is asked about.
 pub(crate) fn ruled(
     builder: AgentBuilder,
     settings: &AgentSettings,
     tools: &[Arc<dyn Tool>],
+    mode: &CurrentMode,
 ) -> Result<AgentBuilder, Usage> {
-    let mut builder = settings.rules.over(builder, tools)?;
-    for name in changing(tools) {
-        if runs_inside(settings, &name) {
-            let root = settings.args.root.clone().unwrap_or_default();
-            let is_inside = move |args: &Value| repository::leaves_alone(&root, args);
+    let changing = changing(tools);
+    let mut builder = settings.rules.over(mode.guard(builder, &changing), tools)?;
+    for name in changing {
+        if can_run_inside(settings, &name) {
+            let (root, mode) = (settings.args.root.clone().unwrap_or_default(), mode.clone());
+            let is_inside =
+                move |args: &Value| mode.now() == WorkMode::Edits && repository::leaves_alone(&root, args);
             builder = builder.rule(Rule::on(name.as_str(), RuleAction::Allow).when(is_inside));
         }
         builder = builder.rule(Rule::on(name, RuleAction::Ask));
@@ -52,19 +59,18 @@ pub(crate) fn ruled(
 }
 
 /// Who decides: the default is to ask.
-pub(crate) fn mode(settings: &AgentSettings) -> Approve {
+pub(crate) fn approve(settings: &AgentSettings) -> Approve {
     settings.args.approve.unwrap_or(Approve::Ask)
 }
 
 /// Whether what this tool changes stays inside, so that it runs unasked in the mode that allows edits: files below the root,
 /// and commands, where all of the sandbox is enforced.
-pub(crate) fn runs_inside(settings: &AgentSettings, tool: &str) -> bool {
-    let is_inside = match tool {
+pub(crate) fn can_run_inside(settings: &AgentSettings, tool: &str) -> bool {
+    match tool {
         "write_file" | "edit_file" => true,
         "shell" => settings.sandbox.is_complete(),
         _ => false,
-    };
-    is_inside && mode(settings) == Approve::Edits
+    }
 }
 
 /// The names of the tools that change something: they are asked about, where no rule says otherwise.

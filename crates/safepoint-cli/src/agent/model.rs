@@ -8,18 +8,14 @@ use safepoint::{
     raw::Cleaned,
     window::Window,
 };
-use safepoint_models::{ModelBuilder, openai};
+use safepoint_models::{ConfigError, ModelBuilder, openai};
 use safepoint_testkit::{
     replay::{RecordingModel, Replay},
     script::Script,
     server::ModelServer,
 };
 use secrecy::SecretString;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    time::timeout,
-};
+use tokio::time::timeout;
 
 use crate::{
     args::agent::{AgentArgs, OnFull},
@@ -98,14 +94,7 @@ async fn pick(settings: &AgentSettings) -> anyhow::Result<Chosen> {
 
 /// A model as its name and the arguments say; its key from its provider's variable where they name none.
 fn configured(named: &str, args: &AgentArgs) -> anyhow::Result<Arc<dyn Model>> {
-    let wrong = |error| Usage(format!("--model {named}: {:#}", anyhow::Error::new(error)));
-    let mut model: ModelBuilder = named.parse().map_err(wrong)?;
-    if let Some(base) = &args.base_url {
-        model = model.base_url(base);
-    }
-    if let Some(key) = key(args)? {
-        model = model.api_key(key);
-    }
+    let model = reached(named, args)?;
     // What is stable of a conversation is kept by the providers that can.
     let mut parameters = Parameters::new().prompt_cache(PromptCache::Prefix);
     if let Some(tokens) = args.max_tokens {
@@ -114,7 +103,23 @@ fn configured(named: &str, args: &AgentArgs) -> anyhow::Result<Arc<dyn Model>> {
     if let Some(temperature) = args.temperature {
         parameters = parameters.temperature(temperature);
     }
-    Ok(model.parameters(parameters).build().map_err(wrong)?)
+    Ok(model.parameters(parameters).build().map_err(|error| wrong(named, error))?)
+}
+
+/// Where a model is and with which key, as its name and the arguments say.
+pub(super) fn reached(named: &str, args: &AgentArgs) -> anyhow::Result<ModelBuilder> {
+    let mut model: ModelBuilder = named.parse().map_err(|error| wrong(named, error))?;
+    if let Some(base) = &args.base_url {
+        model = model.base_url(base);
+    }
+    if let Some(key) = key(args)? {
+        model = model.api_key(key);
+    }
+    Ok(model)
+}
+
+fn wrong(named: &str, error: ConfigError) -> Usage {
+    Usage(format!("--model {named}: {:#}", anyhow::Error::new(error)))
 }
 
 /// An agent around this model, recorded where the arguments say so.
@@ -176,24 +181,14 @@ fn from_env(variable: &str) -> Option<SecretString> {
     std::env::var(variable).ok().filter(|key| !key.is_empty()).map(SecretString::from)
 }
 
-const LOCAL: &str = "127.0.0.1:11434";
 const LOCAL_URL: &str = "http://127.0.0.1:11434/v1";
 
 /// The first model of a local server on the usual port, if one answers at once.
 async fn local_model() -> Option<String> {
     const PATIENCE: Duration = Duration::from_millis(300);
-    const REQUEST: &[u8] = b"GET /v1/models HTTP/1.0\r\nhost: 127.0.0.1\r\n\r\n";
-    let asked = async {
-        let mut socket = TcpStream::connect(LOCAL).await.ok()?;
-        socket.write_all(REQUEST).await.ok()?;
-        let mut answer = Vec::new();
-        socket.read_to_end(&mut answer).await.ok()?;
-        let text = String::from_utf8(answer).ok()?;
-        let (_, body) = text.split_once("\r\n\r\n")?;
-        let models: serde_json::Value = serde_json::from_str(body).ok()?;
-        Some(models["data"][0]["id"].as_str()?.to_owned())
-    };
-    timeout(PATIENCE, asked).await.ok().flatten()
+    let local: ModelBuilder = "ollama:any".parse().ok()?;
+    let asked = timeout(PATIENCE, local.base_url(LOCAL_URL).list()).await;
+    asked.ok()?.ok()?.into_iter().next()
 }
 
 async fn practice_model(settings: &AgentSettings) -> anyhow::Result<Chosen> {

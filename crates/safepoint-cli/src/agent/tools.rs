@@ -97,7 +97,7 @@ fn has_shell(list: &str) -> bool {
 }
 
 /// Where the tools work.
-fn root(settings: &AgentSettings) -> anyhow::Result<PathBuf> {
+pub(super) fn root(settings: &AgentSettings) -> anyhow::Result<PathBuf> {
     match &settings.args.root {
         Some(root) => Ok(root.clone()),
         None => std::env::current_dir().context("the working directory cannot be used; name one with --root"),

@@ -8,6 +8,7 @@ use safepoint_models::{ModelProvider, PROVIDERS};
 use super::{
     backend::BackendArgs,
     duration::{parse as duration, parse_or_never as duration_or_never},
+    mode::{StartMode, WorkMode},
 };
 use crate::exit::Usage;
 
@@ -84,6 +85,9 @@ pub(crate) struct AgentArgs {
     /// Who decides about calls with side effects that match no rule of the config file; default: ask
     #[arg(long, value_enum)]
     pub(crate) approve: Option<Approve>,
+    /// How much the agent does without a question; Shift-Tab changes it in a chat. default: ask
+    #[arg(long, value_enum)]
+    pub(crate) mode: Option<StartMode>,
     /// What to do with a call that was cut off and whose side effects are unknown; default: tell
     #[arg(long, value_enum)]
     pub(crate) unknown: Option<Unknown>,
@@ -93,6 +97,9 @@ pub(crate) struct AgentArgs {
     /// The config file
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
+    /// Read nothing of the project: no AGENTS.md and no .safepoint folder; also: `project = false` in the config file
+    #[arg(long)]
+    pub(crate) no_project: bool,
     /// Record requests and replies of the model in this new file; it holds the messages, never the keys
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
@@ -131,12 +138,31 @@ impl AgentArgs {
         if let Some(root) = self.root.as_ref().filter(|root| !root.is_dir()) {
             return Err(Usage(format!("--root {}: there is no such directory", root.display())));
         }
+        self.check_mode()?;
         let is_http = |url: &&String| {
             let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
             rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
         };
         if let Some(url) = self.base_url.as_ref().filter(|url| !is_http(url)) {
             return Err(Usage(format!("--base-url {url}: write it like http://127.0.0.1:8080/v1")));
+        }
+        Ok(())
+    }
+}
+
+impl AgentArgs {
+    fn check_mode(&self) -> Result<(), Usage> {
+        let first = WorkMode::first(self.mode, self.approve);
+        if first == WorkMode::Plan && self.backend.is_some() {
+            let why = "--mode plan: an external agent has its own tools, which this program cannot hold back; set its own mode";
+            return Err(Usage(why.into()));
+        }
+        let base = WorkMode::base(self.approve);
+        if !first.fits(base) {
+            let (mode, approve) = (first.name(), base.name());
+            return Err(Usage(format!(
+                "--mode {mode} and --approve {approve} contradict each other; name one of them"
+            )));
         }
         Ok(())
     }

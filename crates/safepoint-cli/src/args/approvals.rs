@@ -28,7 +28,7 @@ pub(crate) struct DecideArgs {
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
         default_missing_value = "call", conflicts_with = "args")]
     pub(crate) always: Option<Reach>,
-    /// The text for the model (deny, respond)
+    /// The text for the model (deny, respond, and approve with --args)
     #[arg(long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
     #[command(flatten)]

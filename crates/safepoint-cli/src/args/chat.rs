@@ -4,15 +4,17 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser};
 
-use super::{agent::AgentArgs, names};
+use super::{agent::AgentArgs, keep::KeepArgs, names};
 
 const CHAT: &str = "\
-Enter sends a message, or steers a running turn. Alt-Enter or Tab queues. Esc stops at the next safe point, Esc again now.
+Enter sends a message, or steers a running turn. Alt-Enter queues. Tab completes. Esc stops at the next safe point, Esc again now.
 Ctrl-C stops the turn or clears the input; pressed twice, it exits within a second. Ctrl-Z goes to the shell.
-/help lists the rest.
+Behind / are commands, behind @ files and images; !CMD runs a command yourself. Ctrl-R searches what you entered before,
+Ctrl-G opens $VISUAL or $EDITOR. /help lists the rest.
 
---session stores the conversation; the same command reopens it with its messages, its last turn and its open approvals.
-/sessions lists the stored sessions, and /resume opens one. /rewind (or Esc Esc in an idle chat) goes back to before a turn,
+A conversation on a terminal is stored, under the project that it is about: the root of the repository, or the current
+directory. --continue reopens the last one with its messages, its last turn and its open approvals; --resume chooses one.
+/new begins another one, /rename, /fork and /export do what they say. --session NAME names one. /rewind (or Esc Esc in an idle chat) goes back to before a turn,
 with the files where you want that, and names first what cannot be undone; /undo takes that back.
 
 Without a terminal, chat reads one turn per line from stdin and writes the answers to stdout.";
@@ -24,9 +26,11 @@ pub(crate) struct ChatArgs {
     /// Store the conversation as this session, or continue it
     #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,
-    /// The store file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
+    /// The store file; default: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
     #[arg(long, value_name = "PATH")]
     pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) keep: KeepArgs,
     /// Take no snapshots of the files around turns, so that /rewind restores none; also: `snapshots = false` in the config file
     #[arg(long)]
     pub(crate) no_snapshots: bool,

@@ -31,6 +31,14 @@ pub(crate) enum McpCommand {
     Ls(LsArgs),
     /// Call one tool of one server, and print its answer
     Call(CallArgs),
+    /// Write a server into the config file, and leave the rest of the file as it is
+    Add(AddArgs),
+    /// Take a server out of the config file
+    Rm(RmArgs),
+    /// Log in at a server on the network that asks for it, in a browser
+    Login(LoginArgs),
+    /// Forget the login at a server
+    Logout(LogoutArgs),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -63,4 +71,73 @@ pub(crate) struct CallArgs {
     /// One JSON object per line on stdout, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which file is edited.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct FileArgs {
+    /// The config file
+    #[arg(long, value_name = "PATH", conflicts_with = "project")]
+    pub(crate) config: Option<PathBuf>,
+    /// The project's file, .safepoint/config.toml
+    #[arg(long)]
+    pub(crate) project: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AddArgs {
+    /// What it is called here
+    pub(crate) name: String,
+    /// Its address (http: or https:), or, behind `--`, the program with its arguments
+    #[arg(required = true, value_name = "URL|CMD", trailing_var_arg = true)]
+    pub(crate) command: Vec<String>,
+    /// A variable of the program (repeatable), such as TOKEN='${TOKEN}', which is taken from your environment
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) env: Vec<String>,
+    /// A header of each request (repeatable), such as authorization='Bearer ${TOKEN}'
+    #[arg(long = "header", value_name = "NAME=VALUE")]
+    pub(crate) headers: Vec<String>,
+    /// Write it anew if there is one of that name
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) file: FileArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RmArgs {
+    /// The server, as the config file names it
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) file: FileArgs,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LoginArgs {
+    /// The server, as the config file names it
+    pub(crate) name: String,
+    /// Print the address to open, and start no browser
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// What is asked for; default: what the server names
+    #[arg(long, value_name = "SCOPES")]
+    pub(crate) scope: Option<String>,
+    /// The id of this program at the authorization server, where that gives none by itself
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// How long the browser may take
+    #[arg(long, value_name = "DUR", value_parser = duration, default_value = "5m")]
+    pub(crate) timeout: Duration,
+    /// The config file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LogoutArgs {
+    /// The server, as the config file names it
+    pub(crate) name: String,
+    /// The config file
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
 }

@@ -3,7 +3,7 @@
 //! **Invariants**: the first decision counts, and a later one gets an error that says why it does not; no
 //! command of a run decides.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use jiff::Timestamp;
 use safepoint::{
@@ -13,6 +13,7 @@ use safepoint::{
         decode_approval,
         store::{ApprovalRow, ApprovalState, DecisionUse},
     },
+    store::Store,
 };
 use safepoint_tools::process::enclosing_run;
 use serde_json::{Value, json};
@@ -28,10 +29,12 @@ use crate::{
     exit::{Usage, code},
     output,
     render::{
-        approval::{self, is_open, verb},
+        approval::{is_open, verb},
+        edit,
         reply_json::ReplyLines,
         text::moment,
     },
+    settings::remembered::Setup,
     visible::one_line,
 };
 use decide::judged;
@@ -51,14 +54,15 @@ pub(crate) enum Verb {
 pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
     let session = SessionId::from(args.session);
     let read = found(&args.place, async |store| store.approvals(&session).await);
-    let Some((_, mut rows)) = read.await? else { return no_session(&session, &args.place) };
+    let Some((store, mut rows)) = read.await? else { return no_session(&session, &args.place) };
+    let root = root_of(&store, &session).await;
     rows.sort_by_key(|row| !is_open(row));
     let mut lines = ReplyLines::default();
     for row in &rows {
         if args.place.json {
             lines.say("approval", Some(session.as_str()), fields(row))?;
         } else {
-            output::say(shown(row))?;
+            output::say(shown(row, root.clone()).await)?;
         }
     }
     let open = rows.iter().filter(|row| is_open(row)).count();
@@ -84,17 +88,52 @@ fn asked(row: &ApprovalRow) -> Option<ApprovalRequest> {
 }
 
 /// One approval: what exactly would run while it is open, and what became of it after that.
-fn shown(row: &ApprovalRow) -> String {
+async fn shown(row: &ApprovalRow, root: Option<PathBuf>) -> String {
     let id = &row.asked.id;
     let Some(asked) = asked(row) else {
         return format!("{id}  {}  (damaged: cannot be decided)", state(row));
     };
     if is_open(row) {
         let until = moment(row.asked.expires);
-        return format!("{id}  open until {until}\n{}", approval::put(&asked));
+        let view = edit::looked(root, &asked).await;
+        return format!("{id}  open until {until}\n{}", edit::put(&asked, view.as_ref()));
     }
     let (tool, args) = (&asked.tool, asked.args.to_string());
     format!("{id}  {}: {}", state(row), one_line(&format!("{tool} {args}"), DECIDED))
+}
+
+/// The directory that the session's tools work in.
+async fn root_of(store: &Arc<dyn Store>, session: &SessionId) -> Option<PathBuf> {
+    Setup::read(&store.open(session).await.ok()?).root()
+}
+
+/// The decision, where it approves an edit: bound to the file as it is now, which is shown.
+async fn bound(
+    decision: Decision,
+    asked: &ApprovalRequest,
+    root: Option<PathBuf>,
+    place: &StoreArgs,
+) -> Decision {
+    let (asked, said) = match &decision {
+        Decision::Approve => (asked.clone(), None),
+        Decision::ApproveWith { args, message } => {
+            let said = if message.is_empty() { edit::changed(args) } else { message.clone() };
+            (edit::with_args(asked, args), Some(said))
+        }
+        _ => return decision,
+    };
+    match (edit::looked(root, &asked).await, decision) {
+        (Some(view), _) => {
+            if !place.json {
+                output::tell(edit::put(&asked, Some(&view)));
+            }
+            view.approve(said)
+        }
+        (None, Decision::ApproveWith { args, .. }) => {
+            Decision::ApproveWith { args, message: said.unwrap_or_default() }
+        }
+        (None, decision) => decision,
+    }
 }
 
 fn state(row: &ApprovalRow) -> String {
@@ -141,8 +180,8 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         Err(why) => return none_such((&session, "no_such_approval"), why.to_string(), &args.place),
     };
     let id = &row.asked.id;
-    let question = match decode_approval(&row.asked.bytes, &row.asked.digest) {
-        Ok(asked) => asked.question,
+    let asked = match decode_approval(&row.asked.bytes, &row.asked.digest) {
+        Ok(asked) => asked,
         Err(why) => {
             let said = format!(
                 "{id} cannot be decided, {why}; `safepoint stop {session}` withdraws it, and a resume asks again"
@@ -150,11 +189,15 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
             return show_result(&session, Some(id.as_str()), (code::CONFLICT, &said), &args.place);
         }
     };
-    if let (Decision::ApproveAlways { .. }, ApprovalKind::AfterUnknownEnd) = (&decision, question) {
+    if let (Decision::ApproveAlways { .. }, ApprovalKind::AfterUnknownEnd) = (&decision, asked.question) {
         let why = "this call may have happened already: --always is for calls that have not; approve alone runs it again";
         return Err(Usage(why.into()).into());
     }
     let is_open = is_open(&row);
+    let decision = match is_open {
+        true => bound(decision, &asked, root_of(&store, &session).await, &args.place).await,
+        false => decision,
+    };
     let (mut code, mut said) = judged(&store, &session, &row, decision).await?;
     if args.approval.is_none() && !is_open {
         // No id was given, so the answer was meant for an open approval, and none is open.
@@ -208,7 +251,9 @@ fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
         return refused("--always belongs to approve; a rule with then = \"deny\" denies every time");
     }
     Ok(match (verb, &args.args) {
-        (Verb::Approve, _) if message.is_some() => return refused("--message belongs to deny and respond"),
+        (Verb::Approve, None) if message.is_some() => {
+            return refused("--message belongs to deny and respond, and to approve with --args");
+        }
         (Verb::Approve, None) => match args.always {
             None => Decision::Approve,
             Some(Reach::Call) => Decision::ApproveAlways { covers: AllowScope::Call },
@@ -220,7 +265,7 @@ fn decision(verb: Verb, args: &DecideArgs) -> anyhow::Result<Decision> {
             if !matches!(args, Value::Object(_)) {
                 return refused("--args is not a JSON object: write {\"name\": value, ...}");
             }
-            Decision::ApproveWith { args }
+            Decision::ApproveWith { args, message: message.unwrap_or_default() }
         }
         (_, Some(_)) => return refused("--args belongs to approve"),
         (Verb::Deny, None) => Decision::Deny { message: message.unwrap_or_default() },

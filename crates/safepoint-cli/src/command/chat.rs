@@ -7,33 +7,50 @@ use safepoint::{
     approval::WithoutApprover,
     ids::SessionId,
     session::{PendingItems, SessionBuilder},
-    store::{MemoryStore, OwnerProcess, Store},
+    store::{OwnerProcess, Store},
 };
 use safepoint_tools::process::{Deadline, Processes};
 
 mod away;
+mod choose;
+mod conversations;
+mod desk;
 mod driver;
+mod editing;
 mod ends;
+mod exporting;
+mod keeping;
+mod later;
+mod lent;
+mod own;
 mod pending;
 mod plain;
+mod previews;
 mod reopen;
 mod rewinding;
+mod sending;
 
 #[cfg(test)]
 mod tests;
 
 use crate::{
     agent::{
-        current::{Asking, CurrentAgent, CurrentPlanner},
+        current::{Asking, CurrentAgent},
+        mode::PlanEnd,
         model,
+        planner::CurrentPlanner,
     },
     args::chat::ChatArgs,
     control,
     output::Stream,
+    prices::Prices,
     render::{
         chat::{
+            attention::Attention,
+            markdown::look::Look,
+            modes::Modes,
             state::{About, State, Tone},
-            surface::{Paint, Surface},
+            surface::{Narrower, Paint, Surface},
             terminal::{self, Terminal},
         },
         keyboard::Keyboard,
@@ -46,11 +63,12 @@ use crate::{
         snapshots::{SnapshotPlanner, TurnSnapshots},
     },
     settings::{
-        self, AgentSettings,
-        store::{existing_store, kept_in, open_store},
+        self, AgentSettings, project,
+        store::{existing_store, open_store, usual_store},
     },
     signals::LAST_CAP,
 };
+use desk::Desk;
 use driver::{After, Driver, Times};
 use reopen::Left;
 use rewinding::{Next, Rewinds};
@@ -66,28 +84,35 @@ struct ChatPlace {
     store: Arc<dyn Store>,
     id: SessionId,
     is_kept: bool,
+    /// Whether this chat has made it, under no name of a person's: if nothing is said, nothing stays.
+    is_own: bool,
 }
 
 /// Chats until the person leaves or the session is stopped.
 pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
-    let ChatArgs { session, store: path, agent: said, no_snapshots } = args;
-    let is_kept = kept_in(session.as_ref(), path.as_ref())?.is_some();
-    let id = session.map_or_else(SessionId::fresh, SessionId::from);
-    let store = if is_kept { open_store(path.clone())? } else { Arc::new(MemoryStore::default()) };
-    let mut place = ChatPlace { store, id, is_kept };
-    let mut next = Next::default();
+    let Some((mut place, notes)) = keeping::first(&args, is_on_terminal()).await? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let ChatArgs { store: path, agent: said, no_snapshots, .. } = args;
+    let (mut next, mut before) = (Next { notes, ..Next::default() }, None);
     loop {
-        let here = place.is_kept.then(|| place.id.as_str().to_owned());
+        let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;
+        // A new session remembers nothing yet: it works as the one before it.
+        let remembers = if place.is_own { before.take() } else { Some(place.id.as_str().to_owned()) };
+        let here = remembers.filter(|_| place.is_kept);
         let mut settings =
-            AgentSettings::complete(said.clone(), here.as_ref(), path.as_ref(), Some("all")).await?;
-        settings.kept_in = kept_in(here.as_ref(), path.as_ref())?;
+            AgentSettings::complete(said.clone(), here.as_ref(), kept.as_ref(), Some("all")).await?;
+        settings.kept_in = kept;
         if no_snapshots {
             settings.snapshots = Some(false);
         }
-        match once(&settings, &place, path.as_ref(), next).await? {
+        let after = once(&settings, &place, path.as_ref(), next).await;
+        keeping::leave_nothing(path.as_ref(), &place).await;
+        match after? {
             After::Over(code) => return Ok(code),
             After::Next(found) => {
-                place.id = SessionId::from(found.id.as_str());
+                before = Some(place.id.as_str().to_owned());
+                (place.id, place.is_own) = (SessionId::from(found.id.as_str()), found.is_new);
                 if !found.is_here {
                     (place.store, place.is_kept) = (open_store(path.clone())?, true);
                 }
@@ -111,7 +136,11 @@ async fn once(
     let screen = if is_seen { None } else { Some(Screen::start(false)) };
     let kept = place.is_kept.then_some(place);
     let asking = asking(screen.as_ref(), kept);
-    let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, asking).await?;
+    let plan_end = if is_seen { PlanEnd::Question } else { PlanEnd::Answer };
+    let (crew, notice) = CurrentAgent::choose(settings.clone(), &processes, (asking, plan_end)).await?;
+    if let Some(model) = &found.model {
+        crew.take_model(model).await?;
+    }
     let (snapshots, unsnapped) = snapshots_of(settings, &crew, (place, path)).await;
     let planner =
         SnapshotPlanner { planner: CurrentPlanner(Arc::clone(&crew)), snapshots: snapshots.clone() };
@@ -122,18 +151,28 @@ async fn once(
     if is_seen {
         builder = builder.pending_items(PendingItems::Wait);
     }
-    let (session, left, stops) = open(builder, place, deadline, is_seen).await?;
+    let (session, left, stops) = open(builder, place, deadline, (is_seen, &crew.figures().prices)).await?;
     let host = Arc::new(Host::new(session.handle(), place.id.clone()));
     let following = snapshots.as_ref().map(|snapshots| snapshots.follow(host.session.clone()));
     let socket = control::open_chat(&host, crew.model(), kept.map(|kept| &kept.store)).await;
     let notices = notices(notice, &crew, socket.as_ref().err());
     let after = if let Some(screen) = screen {
-        notices.iter().chain(&stops).chain(&crew.denied()).for_each(|notice| screen.note(notice));
+        let of_project: Vec<String> =
+            settings.project.lines().map(|line| format!("safepoint: {line}")).collect();
+        let words = notices.iter().chain(&of_project).chain(&stops);
+        words.chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let kept = kept.map(|kept| &kept.id);
         plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
     } else {
-        let said = Beginning { notices: [notices, unsnapped.into_iter().collect()], left, stops, found };
-        let driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        let desk = Desk::new(settings, place.is_kept)?;
+        let more = settings.project.lines().chain(unsnapped).collect();
+        let project = project::here(settings.args.root.as_deref())?;
+        let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let attention = Attention::of(variable, settings.notify, &name);
+        let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
+        let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        driver.state.markdown.look = look(settings);
+        driver.state.kept.project = project;
         driver.drive().await
     };
     crew.leave().await;
@@ -152,6 +191,8 @@ struct Beginning {
     left: Option<Left>,
     stops: Vec<String>,
     found: Next,
+    desk: Desk,
+    attention: Attention,
 }
 
 /// The chat on the terminal.
@@ -161,24 +202,35 @@ fn begin(
     (processes, times): (Processes, Times),
     (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
-    let Beginning { notices: [notices, more], left, stops, found } = said;
-    let surface = Surface::new(paint(), terminal::size());
+    let Beginning { notices: [notices, more], left, stops, found, desk, attention } = said;
+    let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable));
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
+    state.attention = attention;
+    let (mode, base) = crew.modes();
+    state.custom = crew.project().commands.clone();
+    state.meter.set(crew.figures());
+    state.modes = if crew.is_external() { Modes::fixed(mode) } else { Modes::new(mode, base) };
+    state.kept.is_named = place.is_kept && !place.is_own;
+    state.kept.returns = place.is_kept.then(|| conversations::returns(&host.id, path));
+    state.kept.model = found.model;
     if notices.is_empty() {
         state.tell(Tone::Aside, &format!("safepoint {}, with {}", env!("CARGO_PKG_VERSION"), crew.model()));
     }
-    notices.iter().chain(&more).for_each(|notice| state.tell(Tone::Aside, notice));
+    notices.iter().chain(&more).chain(&found.notes).for_each(|notice| state.tell(Tone::Aside, notice));
     if let Some(left) = left {
         left.show(&mut state, Instant::now());
     }
     stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
     found.rows.iter().for_each(|row| state.tell(Tone::Plain, row));
     state.input.set(found.typed);
-    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { existing_store(path.cloned())? };
+    // A usual store that cannot be used is no reason not to talk: no other session is listed then.
+    let others = || existing_store(path.cloned()).unwrap_or_default();
+    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };
     let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
     let people = (Arc::clone(host), Arc::clone(crew));
-    Ok(Driver::new((state, surface, Terminal::enter()?), people, processes, (times, store, rewinds)))
+    let terminal = Terminal::enter(&state.attention)?;
+    Ok(Driver::new((state, surface, terminal), people, processes, ((times, desk), store, rewinds)))
 }
 
 /// Opens the session: in its store; in memory, so that it can be gone back in; or nowhere, where nothing can be drawn.
@@ -186,19 +238,19 @@ async fn open(
     builder: SessionBuilder<String>,
     place: &ChatPlace,
     deadline: Deadline,
-    is_seen: bool,
+    (is_seen, prices): (bool, &Prices),
 ) -> anyhow::Result<(Session<String>, Option<Left>, Vec<String>)> {
-    let ChatPlace { store, id, is_kept } = place;
+    let ChatPlace { store, id, is_kept, .. } = place;
     if *is_kept {
         let stops = reopen::stops(&**store, id).await;
         let (session, _) = conversation::own(builder, deadline, (store, id), None).await?;
-        return Ok((session, Some(Left::of(&**store, id).await?), stops));
+        return Ok((session, Some(Left::of(&**store, id, prices).await?), stops));
     }
     if !is_seen {
         return Ok((builder.start(), None, Vec::new()));
     }
     let session = builder.open(Arc::clone(store), id.clone(), OwnerProcess::here()).await?;
-    Ok((session, Some(Left::of(&**store, id).await?), Vec::new()))
+    Ok((session, Some(Left::of(&**store, id, prices).await?), Vec::new()))
 }
 
 /// The snapshots around the turns, if a tool could change files; or why there are none.
@@ -239,7 +291,9 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
 
 /// What the user should know before they begin.
 fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
-    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)";
+    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)
+  for a real one, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY
+  or type /model PROVIDER:NAME; `safepoint doctor` says what is missing";
     let is_practice = crew.model() == model::PRACTICE;
     let notice = notice.map(|notice| if is_practice { practice.to_owned() } else { notice });
     let notice = notice.map(|notice| format!("safepoint: {notice}"));
@@ -257,6 +311,16 @@ async fn finish(
         socket.finish().await;
     }
     after
+}
+
+/// How Markdown looks in this terminal.
+fn look(settings: &AgentSettings) -> Look {
+    let root = settings.args.root.clone().map_or_else(std::env::current_dir, std::path::absolute).ok();
+    Look::of(variable, settings.theme, root)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 fn paint() -> Paint {

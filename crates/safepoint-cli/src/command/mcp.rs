@@ -1,6 +1,8 @@
 //! `safepoint mcp`: trying a server of tools by hand.
 
 mod call;
+mod edit;
+mod login;
 
 use std::{path::Path, pin::pin, process::ExitCode};
 
@@ -43,6 +45,10 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
             done.unwrap_or_else(|got| Ok(stopped(got, "nothing was called")))
         }
         McpCommand::Call(args) => call::call(args, &mut signals).await,
+        McpCommand::Add(args) => edit::add(&args),
+        McpCommand::Rm(args) => edit::rm(&args),
+        McpCommand::Login(args) => login::login(&args, &mut signals).await,
+        McpCommand::Logout(args) => login::logout(&args),
     }
 }
 

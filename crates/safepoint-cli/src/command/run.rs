@@ -16,8 +16,10 @@ use turns::{Begin, TurnQueue};
 use crate::{
     agent::{
         approvals, backend,
-        current::{Asking, build},
+        current::{Asking, Making, build},
+        helpers::Helpers,
         mcp::Used,
+        mode::{CurrentMode, PlanEnd},
         model::Chosen,
         tools,
     },
@@ -280,6 +282,13 @@ async fn agent(
             Asking::NotAsked
         }
     };
-    let agent = build(builder, settings, &tools, &asking)?;
+    let mode = CurrentMode::of(&settings.args, PlanEnd::Answer);
+    let helpers = match settings.args.backend {
+        Some(_) => Helpers::default(),
+        None => Helpers::of(settings, &tools, note).await,
+    };
+    settings.project.lines().for_each(|line| note(&line));
+    let making = Making { settings, asking: &asking, mode: &mode, helpers: &helpers };
+    let agent = build(builder, &tools, &making)?;
     Ok((agent, Needs { servers, replay, _practice: _server }))
 }

@@ -1,6 +1,6 @@
 //! `safepoint sessions`: one list of what the store keeps and of what runs.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use safepoint::{ids::SessionId, store::Error};
 use serde_json::json;
@@ -12,11 +12,12 @@ mod show;
 use crate::{
     args::sessions::{LsArgs, OneArgs, SessionsCommand},
     command::store::{no_session, show_outcome},
-    control::list::{meant, recent},
+    control::list::{Listed, meant, recent},
     exit::code,
     output::{self, Stream},
     render::{reply_json::ReplyLines, text::cut},
-    settings::store::existing_store,
+    session::snapshots,
+    settings::{remembered::Setup, store::existing_store},
 };
 
 /// Runs the command.
@@ -59,7 +60,10 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
     let id = SessionId::from(one.id.as_str());
     let (number, said) = match (&store, one.is_kept()) {
         (Some(store), true) => match store.remove(&id).await {
-            Ok(()) => (0, format!("removed {id}")),
+            Ok(()) => {
+                forget_snapshots(&one, args.place.store.clone()).await;
+                (0, format!("removed {id}"))
+            }
             Err(Error::NoSession(_)) => return no_session(&id, &args.place),
             Err(error @ Error::Held(..)) => {
                 (code::CONFLICT, format!("{error}; stop it with `safepoint stop {id}`"))
@@ -70,6 +74,18 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
     };
     let fields = json!({"code": number, "said": said});
     show_outcome(&args.place, ("removed", Some(id.as_str())), fields, (number, &said))
+}
+
+/// The snapshots of files go with their session; what cannot be removed now goes by its age.
+async fn forget_snapshots(one: &Listed, store: Option<PathBuf>) {
+    let Some(root) = one.row.as_ref().and_then(|row| Setup::read(row).root()) else { return };
+    let id = SessionId::from(one.id.as_str());
+    let forgotten = tokio::task::spawn_blocking(move || snapshots::forget(&root, store.as_deref(), &[id]));
+    if let Ok(Err(error)) = forgotten.await {
+        output::tell(format_args!(
+            "safepoint: its snapshots of files stay until they are too old: {error:#}"
+        ));
+    }
 }
 
 /// The columns of stdout, where it is a terminal.

@@ -2,6 +2,8 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+mod prune;
+
 use anyhow::Context as _;
 use safepoint::{
     ids::SessionId,
@@ -24,6 +26,8 @@ use crate::{
     render::{reply_json::ReplyLines, text::one_line},
     settings::store::{existing_file, existing_store},
 };
+
+pub(crate) use prune::prune;
 
 /// `safepoint store check`.
 pub(crate) async fn check(place: StoreArgs) -> anyhow::Result<ExitCode> {

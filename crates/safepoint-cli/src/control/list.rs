@@ -140,7 +140,7 @@ async fn waits(store: Option<&Arc<dyn Store>>, row: &SessionRow) -> anyhow::Resu
 }
 
 /// How long ago, in one unit.
-fn ago(at: Timestamp) -> String {
+pub(crate) fn ago(at: Timestamp) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;

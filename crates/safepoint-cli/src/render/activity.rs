@@ -12,7 +12,7 @@ use safepoint::{
     receipt::RequestReport,
 };
 
-use crate::render::{screen::Weight, text::brief};
+use crate::render::{edit, screen::Weight, text::brief};
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
@@ -77,12 +77,19 @@ impl Activity {
                 }
             }
             EventKind::Progress { call_id, text } => {
-                if let Some(call) = self.calls.iter_mut().find(|call| call.id == *call_id) {
+                // Of an edit it is the diff, which is shown as a whole.
+                let mut others = self.calls.iter_mut().filter(|call| !edit::is_edit(&call.name));
+                if let Some(call) = others.find(|call| call.id == *call_id) {
                     call.progress.clone_from(text);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Whether this call, which runs, edits a file.
+    pub(crate) fn edits(&self, id: &CallId) -> bool {
+        self.calls.iter().any(|call| call.id == *id && edit::is_edit(&call.name))
     }
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
@@ -213,7 +220,12 @@ fn after(since: Instant, now: Instant) -> String {
 
 /// `0 s`, `12 s`, `3 min 5 s`.
 pub(crate) fn elapsed(since: Instant, now: Instant) -> String {
-    match now.saturating_duration_since(since).as_secs() {
+    lasted(now.saturating_duration_since(since))
+}
+
+/// The same of a time that is known.
+pub(crate) fn lasted(time: Duration) -> String {
+    match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds => format!("{} min {} s", seconds / 60, seconds % 60),
     }

@@ -12,6 +12,7 @@ use safepoint::{
 };
 
 use crate::{
+    render::edit,
     render::text::{at_running, moment},
     visible::{block, one_line},
 };
@@ -140,6 +141,7 @@ pub(crate) fn verb(decision: &[u8]) -> &'static str {
     let Ok(decision) = serde_json::from_slice(decision) else { return "decided" };
     match decision {
         Decision::Approve => "approved",
+        with @ Decision::ApproveWith { .. } if edit::is_as_shown(&with) => "approved",
         Decision::ApproveAlways { covers: AllowScope::Call } => "approved, always with these arguments,",
         Decision::ApproveAlways { covers: AllowScope::Tool } => "approved, always this tool,",
         Decision::ApproveWith { .. } => "approved with other arguments",

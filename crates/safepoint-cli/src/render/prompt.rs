@@ -1,6 +1,6 @@
 //! The question at the terminal: exactly what would run, and a plain answer, line by line.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use safepoint::approval::{
@@ -8,13 +8,15 @@ use safepoint::approval::{
 };
 use tokio::sync::Mutex;
 
-use super::{approval, keyboard::Keyboard, screen::Screen};
+use super::{approval, edit, keyboard::Keyboard, screen::Screen};
 
 /// An approver that asks at the terminal, one question at a time.
 pub(crate) struct Prompt {
     screen: Arc<Screen>,
     /// What the engine does with an approval that is left open.
     unanswered: WithoutApprover,
+    /// Where the tools edit files.
+    root: Option<PathBuf>,
     /// Held while a question is on the screen, across the wait for its answer: it is asynchronous and fair, so
     /// questions are put in the order in which they came. A question that is withdrawn while it waits is dropped with
     /// its place.
@@ -22,8 +24,12 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    pub(crate) fn approver(screen: Arc<Screen>, unanswered: WithoutApprover) -> Arc<dyn Approver> {
-        Arc::new(Self { screen, unanswered, one_at_a_time: Arc::default() })
+    pub(crate) fn approver(
+        screen: Arc<Screen>,
+        unanswered: WithoutApprover,
+        root: Option<PathBuf>,
+    ) -> Arc<dyn Approver> {
+        Arc::new(Self { screen, unanswered, root, one_at_a_time: Arc::default() })
     }
 }
 
@@ -35,10 +41,10 @@ impl Approver for Prompt {
 
     fn try_ask(&self, question: ApprovalRequest) -> BoxFuture<'static, Option<Decision>> {
         let (screen, turn) = (Arc::clone(&self.screen), Arc::clone(&self.one_at_a_time));
-        let unanswered = self.unanswered;
+        let (unanswered, root) = (self.unanswered, self.root.clone());
         async move {
             let _mine = turn.lock().await;
-            put(&question, unanswered, &screen).await
+            put(&question, unanswered, (&screen, root)).await
         }
         .boxed()
     }
@@ -56,12 +62,14 @@ enum Typed {
 async fn put(
     question: &ApprovalRequest,
     unanswered: WithoutApprover,
-    screen: &Arc<Screen>,
+    (screen, root): (&Arc<Screen>, Option<PathBuf>),
 ) -> Option<Decision> {
+    let view = edit::looked(root, question).await;
     // What was typed before the question could be read answers nothing.
     let mut keyboard = Keyboard::open_empty()?;
     let answers = answers(question, unanswered);
-    let asking = screen.ask(question.id.as_str(), &format!("{}\n{answers}", approval::put(question)));
+    let asking =
+        screen.ask(question.id.as_str(), &format!("{}\n{answers}", edit::put(question, view.as_ref())));
     let decision = loop {
         let Some(line) = keyboard.line().await else { break None };
         match read(question, unanswered, line.trim()) {
@@ -75,7 +83,10 @@ async fn put(
         asking.again(&format!("  allowed from now on: {}\n", approval::always(*covers, &question.tool)));
     }
     asking.answered();
-    decision
+    match (decision, view) {
+        (Some(Decision::Approve), Some(view)) => Some(view.approve(None)),
+        (decision, _) => decision,
+    }
 }
 
 fn answers(question: &ApprovalRequest, unanswered: WithoutApprover) -> String {

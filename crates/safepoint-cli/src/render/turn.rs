@@ -16,7 +16,7 @@ use crate::{
     output::Put,
     render::{
         activity::Activity,
-        approval, hints,
+        approval, diff, hints,
         keyboard::Keyboard,
         lines::Lines,
         screen::Screen,
@@ -24,6 +24,9 @@ use crate::{
     },
     signals::StopLevel,
 };
+
+/// Rows of the diff of an edit.
+const EDITED: usize = 40;
 
 /// What the user sees.
 pub(crate) struct View {
@@ -75,6 +78,9 @@ impl View {
             }
             EventKind::Provider(block) => self.screen.provider(block),
             EventKind::Lagged { count } => self.screen.note(&missed(*count)),
+            EventKind::Progress { call_id, text } if self.status.edits(call_id) => {
+                self.screen.note(&diff::plain(&diff::rows(text), EDITED));
+            }
             EventKind::Notice { text, .. } => self.screen.note(&format!("  {text}")),
             EventKind::Ruled { ruled, .. } => self.screen.note(&format!("  {ruled}")),
             EventKind::Fact(fact) => self.fact(fact),

@@ -40,7 +40,11 @@ fn kind(bytes: &[u8]) -> Option<&'static str> {
 
 const PDF: &str = "application/pdf";
 
-fn part(file: &Path) -> Result<Part, String> {
+/// A file as a part of a message.
+///
+/// # Errors
+/// Why it cannot be one.
+pub(crate) fn part(file: &Path) -> Result<Part, String> {
     let about = std::fs::metadata(file).map_err(|error| error.to_string())?;
     if !about.is_file() {
         return Err("it is no file".into());

@@ -4,6 +4,7 @@
 
 use std::{
     collections::VecDeque,
+    path::Path,
     sync::{Arc, Mutex},
 };
 
@@ -18,7 +19,7 @@ use safepoint::{
 use safepoint_snapshot::{NotTaken, Snapshot, SnapshotError, Snapshots};
 use tokio::task::JoinHandle;
 
-use crate::{agent::current::CurrentPlanner, sync::lock};
+use crate::{agent::planner::CurrentPlanner, settings, sync::lock};
 
 /// The snapshots around the turns of one session.
 pub(crate) struct TurnSnapshots {
@@ -186,6 +187,22 @@ impl TurnSnapshots {
             }
         }
     }
+}
+
+/// Removes the snapshots around the turns of sessions that are gone. A directory that is gone has none that could be removed.
+///
+/// # Errors
+/// If they cannot be removed now.
+pub(crate) fn forget(root: &Path, store: Option<&Path>, sessions: &[SessionId]) -> anyhow::Result<()> {
+    if !root.is_dir() {
+        return Ok(());
+    }
+    let snapshots = settings::snapshots::open(Some(root), store, None)?;
+    let is_of = |snapshot: &Snapshot, session: &SessionId| {
+        matches!(Moment::of(snapshot, session), Some(Moment::Before(_) | Moment::After(_)))
+    };
+    snapshots.remove(|snapshot| sessions.iter().any(|session| is_of(snapshot, session)))?;
+    Ok(())
 }
 
 fn in_words(error: &SnapshotError) -> String {

@@ -11,7 +11,7 @@ use crate::args::agent::SandboxSwitch;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Commands {
-    env: Env,
+    env: Option<Env>,
     keep: Vec<String>,
     withhold: Vec<String>,
     /// Whether they are confined, where the command line does not say it.
@@ -21,16 +21,24 @@ pub(crate) struct Commands {
 }
 
 /// Which variables. Exhaustive: those that a command needs, all without secrets, or all.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Env {
     Core,
-    #[default]
     Filtered,
     All,
 }
 
 impl Commands {
+    /// Adds what a project says, to which a person agreed.
+    pub(super) fn add(&mut self, mut others: Self) {
+        self.keep.append(&mut others.keep);
+        self.withhold.append(&mut others.withhold);
+        self.write.append(&mut others.write);
+        self.sandbox = others.sandbox.or(self.sandbox);
+        self.env = others.env.or(self.env);
+    }
+
     /// What they may write beside the root: `~` is the home directory.
     pub(crate) fn writable(&self) -> Vec<PathBuf> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
@@ -44,9 +52,9 @@ impl Commands {
     /// With variables that hold keys of ours, whatever their names are.
     pub(crate) fn environment(&self, keys: impl IntoIterator<Item = String>) -> CommandEnvironment {
         let environment = match self.env {
-            Env::Core => CommandEnvironment::core(),
-            Env::Filtered => CommandEnvironment::filtered(),
-            Env::All => CommandEnvironment::all(),
+            Some(Env::Core) => CommandEnvironment::core(),
+            Some(Env::Filtered) | None => CommandEnvironment::filtered(),
+            Some(Env::All) => CommandEnvironment::all(),
         };
         environment.withhold(&self.withhold).withhold(keys).keep(&self.keep)
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use safepoint_tools::mcp::{Annotations, Protocol, Server};
 use serde::Deserialize;
 
-use crate::{args::duration, exit::Usage};
+use crate::{args::duration, exit::Usage, settings::login};
 
 /// Every `[mcp.NAME]`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -62,6 +62,37 @@ impl Servers {
         }
     }
 
+    /// Adds those of a project; none replaces one of the user's.
+    pub(super) fn add(&mut self, others: Self) {
+        for (name, entry) in others.by_name {
+            self.by_name.entry(name).or_insert(entry);
+        }
+    }
+
+    /// Whether an entry can be a server, apart from what its environment lacks now.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn check(&self, name: &str) -> Result<(), Usage> {
+        let Some(entry) = self.by_name.get(name) else { return Ok(()) };
+        entry.is_of_one_kind().map_err(|what| Usage(format!("[mcp.{name}] {what}")))
+    }
+
+    /// The address of a server on the network.
+    ///
+    /// # Errors
+    /// If there is no such server, or it is a program.
+    pub(crate) fn address(&self, name: &str) -> Result<String, Usage> {
+        drop(self.one(name)?);
+        let url = self.by_name.get(name).and_then(|entry| entry.url.clone());
+        url.ok_or_else(|| Usage(format!("[mcp.{name}] is a program: it has no login")))
+    }
+
+    /// The names of all of them.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// What the entries give their servers to prove who they are: values of headers, and of variables that are called so.
     pub(crate) fn secrets(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
@@ -75,6 +106,9 @@ impl Servers {
                 let alone = value.rsplit(' ').next().unwrap_or_default().to_owned();
                 found.extend([value, alone].map(|value| (format!("{what} of mcp.{name}"), value)));
             }
+            let login = entry.url.as_deref().and_then(login::read);
+            let tokens = login.iter().flat_map(|login| login.secrets());
+            found.extend(tokens.map(|token| (format!("the login of mcp.{name}"), token)));
         }
         found
     }
@@ -98,6 +132,10 @@ impl Entry {
         }
         for (header, value) in &self.headers {
             server = server.header(header, expanded("headers", header, value)?);
+        }
+        let has_own = self.headers.keys().any(|header| header.eq_ignore_ascii_case("authorization"));
+        if let Some(url) = self.url.as_ref().filter(|url| !has_own && login::read(url).is_some()) {
+            server = server.bearer(login::source(name, url));
         }
         if let Some(cwd) = &self.cwd {
             server = server.cwd(cwd);

@@ -16,6 +16,7 @@ use crate::{
     },
     exit::Usage,
     render::text,
+    settings::project,
 };
 
 /// What is remembered. What an older release did not know is as if it had not been said.
@@ -34,6 +35,9 @@ pub(crate) struct Setup {
     on_full: Option<OnFull>,
     tools: Option<String>,
     root: Option<PathBuf>,
+    /// What the session is about; an older release does not know it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<PathBuf>,
     max_rounds: Option<u32>,
     timeout: Option<Duration>,
     /// Which of the addresses had a user and a password in it: those are not stored.
@@ -58,6 +62,11 @@ impl Setup {
     /// The directory that the session works in.
     pub(crate) fn root(&self) -> Option<PathBuf> {
         self.root.clone()
+    }
+
+    /// The project that the session is about; what an older release has stored is about its directory.
+    pub(crate) fn project(&self) -> Option<PathBuf> {
+        self.project.clone().or_else(|| self.root.as_deref().map(project::root_of))
     }
 
     /// What may be stored and shown: no address with a password in it.
@@ -100,16 +109,26 @@ impl Setup {
         Ok(())
     }
 
-    /// What is remembered from now on, where `tools` are those that the config file or the kind of command chose.
+    /// What is remembered from now on, where `tools` are those that the config file or the kind of command chose, and the session
+    /// is about `project`; none if it is about the directory that it works in.
     ///
     /// # Errors
     /// If the working directory cannot be known.
-    pub(crate) fn from_now_on(args: &AgentArgs, tools: Option<&str>) -> anyhow::Result<String> {
+    pub(crate) fn from_now_on(
+        args: &AgentArgs,
+        tools: Option<&str>,
+        project: Option<PathBuf>,
+    ) -> anyhow::Result<String> {
+        const UNUSABLE: &str = "the working directory cannot be used";
+        let project = match project {
+            Some(project) => project,
+            None => project::here(args.root.as_deref()).context(UNUSABLE)?,
+        };
         let tools = args.tools.as_deref().or(tools).filter(|_| args.backend.is_none()).map(str::to_owned);
         let root = match &args.root {
             _ if tools.is_none() && args.backend.is_none() => None,
             Some(root) => Some(std::path::absolute(root)?),
-            None => Some(std::env::current_dir().context("the working directory cannot be used")?),
+            None => Some(std::env::current_dir().context(UNUSABLE)?),
         };
         let AgentArgs { backend, known, model, base_url, api_key_env, system, .. } = args.clone();
         let AgentArgs { max_tokens, temperature, window, on_full, max_rounds, timeout, .. } = *args;
@@ -126,6 +145,7 @@ impl Setup {
             on_full,
             tools,
             root,
+            project: Some(project),
             max_rounds,
             timeout,
             withheld: None,

@@ -3,7 +3,11 @@
 //! **Invariants**: the first rule that fits decides; what an allowing rule's `*` stands for can be judged: it begins no
 //! other command, is expanded by no shell, stays inside its word, and does not climb out of a directory.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use safepoint::{
     AgentBuilder, Tool,
@@ -46,13 +50,14 @@ const OF_SERVER: &str = "__";
 /// The rules, in the order of the file.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
-    path: PathBuf,
     rules: Vec<OneRule>,
 }
 
 /// One `[[rules]]`.
 #[derive(Clone, Debug)]
 struct OneRule {
+    /// The file, and the line in it.
+    path: Arc<Path>,
     line: usize,
     tool: String,
     args: BTreeMap<String, Expected>,
@@ -162,11 +167,12 @@ impl Rules {
     /// # Errors
     /// What is wrong, in which line, and what to do.
     pub(crate) fn read(path: PathBuf, text: &str, written: Vec<Spanned<Written>>) -> Result<Self, Usage> {
-        let mut rules = Self { path, rules: Vec::new() };
+        let path: Arc<Path> = path.into();
+        let mut rules = Self::default();
         for one in written {
             let line = text.get(..one.span().start).map_or(0, |before| before.matches('\n').count()) + 1;
             let Written { tool, args, then, message } = one.into_inner();
-            let wrong = |why: String| rules.wrong(line, &why);
+            let wrong = |why: String| wrong((&path, line), &why);
             let ruling = match (then, message) {
                 (RuleWord::Allow, None) => RuleAction::Allow,
                 (RuleWord::Ask, None) => RuleAction::Ask,
@@ -182,11 +188,19 @@ impl Rules {
                 return Err(wrong("`tool` is empty; name a tool, or write \"*\" for every tool".into()));
             }
             let args = read_all(&args).map_err(wrong)?;
-            let rule = OneRule { line, tool, args, ruling };
+            let rule = OneRule { path: Arc::clone(&path), line, tool, args, ruling };
             rule.args.iter().try_for_each(|(arg, wanted)| wanted.check(rule.reading(arg))).map_err(wrong)?;
             rules.rules.push(rule);
         }
         Ok(rules)
+    }
+
+    /// With those of a project: what it denies comes first, and what it asks about or allows comes after all of these, so that it
+    /// weakens none of them.
+    pub(super) fn beside(self, project: Self) -> Self {
+        let denies = |rule: &OneRule| matches!(rule.ruling, RuleAction::Deny(_));
+        let (first, last): (Vec<_>, Vec<_>) = project.rules.into_iter().partition(denies);
+        Self { rules: first.into_iter().chain(self.rules).chain(last).collect() }
     }
 
     /// Puts the agent under them: they speak before everything else that rules on a call.
@@ -237,7 +251,7 @@ impl Rules {
                 "there is no tool `{tool}`, so this rule would never speak; there are {ours}, and SERVER{OF_SERVER}TOOL \
                  of the config file's servers"
             );
-            return Err(self.wrong(rule.line, &why));
+            return Err(wrong((&rule.path, rule.line), &why));
         };
         let Some(known) = tool.spec().parameters["properties"].as_object().filter(|known| !known.is_empty())
         else {
@@ -247,12 +261,12 @@ impl Rules {
         let (tool, known) = (&rule.tool, known.keys().map(String::as_str).collect::<Vec<_>>().join(", "));
         let why =
             format!("{tool} has no argument `{unknown}`, so this rule would never speak; it has {known}");
-        Err(self.wrong(rule.line, &why))
+        Err(wrong((&rule.path, rule.line), &why))
     }
+}
 
-    fn wrong(&self, line: usize, why: &str) -> Usage {
-        Usage(format!("the config {}, the [[rules]] of line {line}: {why}", self.path.display()))
-    }
+fn wrong((path, line): (&Path, usize), why: &str) -> Usage {
+    Usage(format!("the config {}, the [[rules]] of line {line}: {why}", path.display()))
 }
 
 impl OneRule {

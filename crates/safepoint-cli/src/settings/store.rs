@@ -76,7 +76,10 @@ pub(crate) fn kept_in(session: Option<&String>, store: Option<&PathBuf>) -> anyh
 /// `$XDG_DATA_HOME/safepoint/store.db`, or the same under `~/.local/share`.
 pub(crate) fn usual_store() -> anyhow::Result<PathBuf> {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    let home = || {
+        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        home.map(|home| home.join(".local/share"))
+    };
     let Some(data) = data.or_else(home) else {
         return Err(Usage("there is no home directory for the store; name a file with --store".into()).into());
     };

@@ -253,7 +253,7 @@ fn a_width_that_changes_leaves_one_pane() {
         chat.terminal.resize(columns);
     }
     // The hint is longer than the new width, so it is cut only once the pane is drawn for it.
-    chat.terminal.until("Enter steers · Alt-Enter queues · Esc s…");
+    chat.terminal.until("auto · Enter steers · Alt-Enter queues …");
     let screen = chat.terminal.screen();
     assert_eq!(
         (screen.matches("Enter steers").count(), screen.matches("● shell").count()),
@@ -268,13 +268,13 @@ fn a_width_that_changes_leaves_one_pane() {
     assert_eq!(chat.terminal.screen().matches("Stopping").count(), 0, "{}", chat.terminal.screen());
 }
 
-/// Without colours nothing is coloured, and the mode of the terminal is given back.
+/// S12.55: without colours nothing is coloured, the marks stay, and the mode of the terminal is given back.
 #[test]
 fn without_colours_nothing_is_coloured() {
     let server = Practice::start(r#"{"replies":[{"text":"**bold** `code`"}]}"#);
     let mut chat = Chat::start_with(&server, &[], &[("NO_COLOR", "1")]);
     chat.say("hi");
-    chat.terminal.until("bold code");
+    chat.terminal.until("**bold** `code`");
     chat.terminal.press("\x04");
     assert_eq!(chat.terminal.end().0, 0);
     let raw = chat.terminal.raw();
@@ -342,7 +342,7 @@ fn one_ctrl_c_of_an_idle_chat_ends_nothing() {
             chat.terminal.press(keys);
             chat.terminal.until_it(input, |screen| screen.contains(input));
         }
-        chat.terminal.screen().contains("Ctrl-C again ends this chat, which is not stored")
+        chat.terminal.screen().contains("Ctrl-C again ends this chat, stored as ses_")
     });
     chat.say("and more");
     chat.terminal.until("second answer");

@@ -259,7 +259,7 @@ fn without_snapshots_the_conversation_alone_goes_back() {
     let screen = chat.screen();
     assert!(screen.contains("not restored: snapshots are off"), "{screen}");
     assert!(screen.contains("\"path\":\"a.txt\"} (done)"), "what it wrote stays:\n{screen}");
-    assert!(!world.place.path().join(".local/state").exists());
+    assert!(!world.place.path().join(".local/state/safepoint/snapshots").exists());
     chat.press("\x1b");
     chat.press(CTRL_D);
     assert_eq!(chat.end().0, 0);

@@ -27,6 +27,12 @@ impl Prepared {
         Self { client, url, headers, request, patience }
     }
 
+    /// The same address and headers, for what is only read.
+    pub(crate) fn without_body(mut self) -> Self {
+        self.request = self.client.get(&self.url).headers(self.headers.clone());
+        self
+    }
+
     /// The same with one more header.
     pub(crate) fn with(&self, (name, value): (HeaderName, HeaderValue)) -> Self {
         let mut headers = self.headers.clone();

@@ -54,7 +54,7 @@ impl TaskCall {
 pub(super) fn words(decision: Decision) -> String {
     match decision {
         Decision::Approve | Decision::ApproveAlways { .. } => "Yes.".into(),
-        Decision::ApproveWith { args } => match args["answer"].as_str() {
+        Decision::ApproveWith { args, .. } => match args["answer"].as_str() {
             Some(answer) => answer.to_owned(),
             None => args.to_string(),
         },

@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(chosen(&["allow_always"], &Decision::Approve).as_deref(), Some("id-allow_always"));
         assert_eq!(chosen(&["allow_once"], &no), None, "a no is never a yes");
         assert_eq!(chosen(&["reject_once"], &Decision::Approve), None);
-        let other = Decision::ApproveWith { args: json!({}) };
+        let other = Decision::approve_with(json!({}));
         assert_eq!(chosen(&all, &other).as_deref(), Some("id-reject_once"));
         assert_eq!(asked(&["ponder"]).answer(&Decision::Approve)["error"]["code"], BAD_PARAMS);
     }

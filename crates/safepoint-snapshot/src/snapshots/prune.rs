@@ -25,8 +25,7 @@ impl Snapshots {
             Err(error) if error.is_busy() => return Ok(()),
             locked => locked?,
         };
-        let pinned: Vec<String> =
-            self.unfinished()?.into_iter().flat_map(|(to, before)| [to.id, before.id]).collect();
+        let pinned = self.pinned()?;
         let (mut used, mut bytes) = (HashSet::new(), 0);
         let all = self.list()?;
         for (age, snapshot) in all.iter().rev().enumerate() {
@@ -46,6 +45,47 @@ impl Snapshots {
             }
         }
         self.sweep(&used)
+    }
+
+    /// Removes these snapshots, and what only they hold; returns how many. Those of a restore that was cut off stay.
+    ///
+    /// # Errors
+    /// [`SnapshotError::is_busy`] while another process takes or reads a snapshot: nothing was removed. Or the folder cannot be
+    /// read or changed.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn tidy(snapshots: &safepoint_snapshot::Snapshots) -> Result<(), safepoint_snapshot::SnapshotError> {
+    /// snapshots.remove(|snapshot| snapshot.label().ends_with(" of trip"))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn remove(&self, is_meant: impl Fn(&Snapshot) -> bool) -> Result<usize, SnapshotError> {
+        let _alone = self.folder.alone()?;
+        let pinned = self.pinned()?;
+        let mut used = HashSet::new();
+        let all = self.list()?;
+        let (meant, stay): (Vec<_>, Vec<_>) =
+            all.iter().partition(|snapshot| is_meant(snapshot) && !pinned.contains(&snapshot.id));
+        // The one that was read last may be one of them.
+        *self.cached() = None;
+        for snapshot in &meant {
+            removed(&self.folder.snapshot(&snapshot.id))?;
+        }
+        for snapshot in stay {
+            match self.references(snapshot, &mut used) {
+                // One that is damaged refers to what cannot be known; the next `prune` removes it.
+                Err(error) if error.is_damaged() => return Ok(meant.len()),
+                found => drop(found?),
+            }
+        }
+        self.sweep(&used)?;
+        Ok(meant.len())
+    }
+
+    /// The snapshots of a restore that was cut off.
+    fn pinned(&self) -> Result<Vec<String>, SnapshotError> {
+        Ok(self.unfinished()?.into_iter().flat_map(|(to, before)| [to.id, before.id]).collect())
     }
 
     fn is_old(&self, snapshot: &Snapshot) -> bool {

@@ -113,3 +113,26 @@ fn two_at_one_root_do_not_disturb_each_other() {
         world.snapshots.diff(one, all.last().unwrap()).unwrap();
     }
 }
+
+/// S7.43: snapshots that are removed by name go with what only they hold; the others can be restored.
+#[test]
+fn snapshots_that_are_named_are_removed_and_the_others_stay_whole() {
+    let world = World::new();
+    let take = |label: &str, content: &str| {
+        world.write("file", content);
+        world.snapshots.take(label).unwrap()
+    };
+    let first = take("before turn-1 of a", &"1".repeat(100));
+    let second = take("before turn-1 of b", &"2".repeat(100));
+    let third = take("after turn-1 of a", &"3".repeat(100));
+    let before = files(&world);
+    let removed = world.snapshots.remove(|snapshot| snapshot.label().ends_with(" of a")).unwrap();
+    assert_eq!((removed, world.snapshots.list().unwrap()), (2, vec![second.clone()]));
+    assert!(files(&world) < before, "their contents are gone");
+    for gone in [&first, &third] {
+        assert!(world.snapshots.diff(gone, &second).unwrap_err().is_gone());
+    }
+    let newest = take("after turn-1 of b", &"4".repeat(100));
+    assert_eq!(world.snapshots.diff(&second, &newest).unwrap().len(), 1);
+    assert_eq!(world.snapshots.remove(|_| false).unwrap(), 0);
+}

@@ -1,4 +1,4 @@
-//! What others do to sessions, told to their holders, and what has no holder and wants one.
+//! What others do to sessions, as their holders learn it, and sessions that want a holder and have none.
 
 use std::{collections::BTreeSet, collections::VecDeque, time::Duration};
 
@@ -136,7 +136,7 @@ struct Seen {
     changes: Vec<Change>,
 }
 
-/// What was touched after `after`; `None` if nobody wrote since `version`. An error once the node has ended.
+/// What was touched after `after`; `None` if no process wrote since `version`. An error once the node has ended.
 fn look(
     connection: &Connection,
     node: &NodeId,

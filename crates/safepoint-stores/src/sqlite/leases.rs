@@ -14,8 +14,17 @@ use super::{
     nodes, sessions,
 };
 
+/// Fails if the session has a holder that may be alive.
+pub(super) fn must_be_free(
+    connection: &Connection,
+    id: &SessionId,
+    outside: &Environment,
+) -> Result<(), Fail> {
+    dead_holder(connection, (sessions::key(connection, id)?, id), outside).map(drop)
+}
+
 /// The holder that is to be buried before another takes the session; an error if it may be alive.
-pub(super) fn dead_holder(
+fn dead_holder(
     connection: &Connection,
     (key, id): (i64, &SessionId),
     outside: &Environment,

@@ -105,7 +105,7 @@ pub(super) fn join(connection: &Connection, node: &NewNode, outside: &Environmen
     let now = outside.now();
     let old = micros(now.saturating_sub(FORGOTTEN_AFTER).unwrap_or(Timestamp::MIN));
     connection.prepare_cached("DELETE FROM nodes WHERE ended IS NOT NULL AND ended < ?1")?.execute([old])?;
-    // A process that was killed before it left, long ago, and that nobody has looked for since.
+    // Processes that were killed before they left, long ago, and that were not looked for since.
     let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE state < 2 AND expires < ?1"))?;
     let lost = select.query_map([old], row)?.collect::<Result<Vec<_>, _>>()?;
     for node in lost.iter().filter(|node| node.may_be_buried(outside)) {

@@ -97,6 +97,15 @@ pub(super) fn remove(connection: &Connection, id: &SessionId) -> Result<(), Fail
     Ok(())
 }
 
+/// Whether it has no record, and no item that waits or is taken.
+pub(super) fn is_unused(connection: &Connection, id: &SessionId) -> Result<bool, Fail> {
+    const SELECT: &str = "SELECT s.head = 0 AND NOT EXISTS \
+         (SELECT 1 FROM items i WHERE i.session = s.key AND i.state < 2) FROM sessions s WHERE s.id = ?1";
+    let mut select = connection.prepare_cached(SELECT)?;
+    let is_unused = select.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    is_unused.ok_or_else(|| Error::NoSession(id.clone()).into())
+}
+
 /// The number that stands for the session in the other tables.
 pub(super) fn key(connection: &Connection, id: &SessionId) -> Result<i64, Fail> {
     let mut select = connection.prepare_cached("SELECT key FROM sessions WHERE id = ?1")?;

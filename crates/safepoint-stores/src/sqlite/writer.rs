@@ -233,7 +233,7 @@ impl Thread {
             self.count_held(batch);
         }
         if batch.iter().any(|job| job.stake() == Stake::None && job.went_well()) {
-            // Sent also where the commit's result is unknown: whoever listens looks, and finds what is there.
+            // Sent also where the commit's result is unknown: a listener looks, and finds what is there.
             self.nudge.send_modify(|commits| *commits += 1);
         }
         shared

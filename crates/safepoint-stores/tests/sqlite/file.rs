@@ -275,3 +275,29 @@ async fn a_new_store_is_its_owner_s_alone() {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0, "{}", file.display());
     }
 }
+
+/// S7.40: a session in which nothing was said is removed, and no other: one with a record, one with an item that waits, and one
+/// that a process owns stay.
+#[tokio::test]
+async fn only_a_session_in_which_nothing_was_said_is_removed_as_unused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, _, outside) = world();
+    let store = open(&folder.path().join("a.db"), &outside);
+    for id in ["empty", "said", "waits", "held"] {
+        store.create(NewSession::of(id)).await.unwrap();
+    }
+    let lease = store.acquire(&"said".into(), owner(1), TTL).await.unwrap();
+    store.append(&lease, vec![Write::Record(record("x"))], Durability::Durable).await.unwrap();
+    store.release(&lease).await.unwrap();
+    store.push(&"waits".into(), item("x", "hello")).await.unwrap();
+    let held = store.acquire(&"held".into(), owner(1), TTL).await.unwrap();
+    for (id, was_unused) in [("empty", true), ("said", false), ("waits", false)] {
+        assert_eq!(store.remove_if_unused(&id.into()).await.unwrap(), was_unused, "{id}");
+    }
+    assert!(matches!(store.remove_if_unused(&"held".into()).await, Err(Error::Held(..))));
+    assert!(matches!(store.remove_if_unused(&"empty".into()).await, Err(Error::NoSession(_))));
+    store.release(&held).await.unwrap();
+    assert!(store.remove_if_unused(&"held".into()).await.unwrap());
+    store.withdraw(&"waits".into(), 1).await.unwrap();
+    assert!(store.remove_if_unused(&"waits".into()).await.unwrap(), "nothing waits any more");
+}

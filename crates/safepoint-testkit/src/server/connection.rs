@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     render::{self, WireStep},
-    route::{Route, ServedWire, WireRequest},
+    route::{self, Route, ServedWire, WireRequest},
     shared::{Noted, ServerAnswer, Shared},
 };
 use crate::http::{Connection, Request};
@@ -32,6 +32,10 @@ pub(super) async fn serve(mut connection: Connection, shared: &Shared) -> io::Re
             }
             Route::Kept(ask, by) => {
                 connection.write(&shared.kept(&ask, by.as_deref())).await?;
+                continue;
+            }
+            Route::Models(wire) => {
+                connection.write(&render::json(200, &route::models(wire))).await?;
                 continue;
             }
             Route::Wire(request) => (request, Shared::take as Take),

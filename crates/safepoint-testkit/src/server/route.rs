@@ -1,6 +1,6 @@
 //! What a request is for: a wire, a kept response, or nothing that is served.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ask::Ask, embeddings};
 use crate::{
@@ -93,6 +93,8 @@ pub(super) enum Route {
     Embeddings(WireRequest),
     /// A response that the server keeps, and the authorization of the caller.
     Kept(Ask, Option<String>),
+    /// The models that there are, as Gemini lists them or as the others do.
+    Models(ServedWire),
     Unknown(Request),
 }
 
@@ -100,6 +102,11 @@ impl Route {
     pub(super) fn of(request: Request) -> Self {
         if let Some(ask) = Ask::of(&request.method, &request.path) {
             return Self::Kept(ask, authorization(&request.headers));
+        }
+        if request.method == "GET"
+            && let Some(wire) = listing(&request.path)
+        {
+            return Self::Models(wire);
         }
         if let Some(wire) = embeddings::wire_of(&request.path).filter(|_| request.method == "POST") {
             return Self::Embeddings(WireRequest { wire, request });
@@ -115,3 +122,23 @@ impl Route {
 pub(super) fn authorization(headers: &[(String, String)]) -> Option<String> {
     header(headers, "authorization").map(ToOwned::to_owned)
 }
+
+/// The wire whose list of models is asked for: only Gemini has a `pageSize`.
+fn listing(path: &str) -> Option<ServedWire> {
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let wire = if query.contains("pageSize=") { ServedWire::Gemini } else { ServedWire::OpenAi };
+    path.ends_with("/models").then_some(wire)
+}
+
+/// A list of models in this wire's form.
+pub(super) fn models(wire: ServedWire) -> Value {
+    match wire {
+        ServedWire::Gemini => json!({"models": NAMES.map(|name| {
+            json!({"name": format!("models/{name}"), "supportedGenerationMethods": ["generateContent"]})
+        })}),
+        _ => json!({"object": "list", "data": NAMES.map(|name| json!({"id": name, "object": "model"}))}),
+    }
+}
+
+/// The models that the server lists; it answers to any name.
+const NAMES: [&str; 2] = ["scripted", "scripted-mini"];

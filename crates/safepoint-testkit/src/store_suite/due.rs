@@ -85,7 +85,7 @@ async fn each_is_named_once_in_a_while(bed: &Bed) -> Result<(), BrokenStore> {
     bed.store.push(&"a".into(), item("2", "and this")).await?;
     same("also if there is more to do", named(bed).await?, nothing())?;
     bed.time.pass(Duration::from_micros(1));
-    same("and again if nobody took it", named(bed).await?, vec!["a".to_owned()])?;
+    same("and again if no node took it", named(bed).await?, vec!["a".to_owned()])?;
     bed.time.go_back(Duration::from_secs(3600));
     same("a clock that goes back makes nothing due that is not yet", named(bed).await?, nothing())?;
     bed.time.pass(Duration::from_secs(3600));
@@ -157,7 +157,7 @@ async fn the_sessions_of_the_dead_are_due(bed: &Bed) -> Result<(), BrokenStore> 
     }
     bed.session("c").await?;
     bed.lives.say(1, Liveness::Dead);
-    same("nobody has said so yet", named(bed).await?, nothing())?;
+    same("before they are buried", named(bed).await?, nothing())?;
     bed.other.bury().await?;
     same("those that it held", named(bed).await?, vec!["a".to_owned(), "b".to_owned()])?;
     let leaves = bed.other.join(NewNode::of(owner(2), TTL)).await?;
@@ -243,5 +243,5 @@ async fn many_are_stopped_at_once(bed: &Bed) -> Result<(), BrokenStore> {
     let withdrawn = bed.other.ask_stops(Among::Held, withdraws).await;
     refused("one that withdraws approvals", withdrawn, |error| matches!(error, Error::Failed(_)))?;
     same("all or none", asked().await?, vec![3, 2, 1, 2])?;
-    same("one that nobody holds is due", named(bed).await?, vec!["d".to_owned()])
+    same("one that no node holds is due", named(bed).await?, vec!["d".to_owned()])
 }

@@ -89,7 +89,7 @@ async fn one_beat_renews_all(bed: &Bed) -> Result<(), BrokenStore> {
         bed.time.pass(TTL);
         bed.store.beat(&node, 3).await?;
     }
-    same("nobody is dead", bed.other.bury().await?, vec![])?;
+    same("no node is dead", bed.other.bury().await?, vec![])?;
     for lease in &held {
         bed.append(lease, a_record("still mine")).await?;
         let row = bed.other.open(lease.session()).await?;
@@ -104,7 +104,7 @@ async fn one_beat_renews_all(bed: &Bed) -> Result<(), BrokenStore> {
     Ok(())
 }
 
-/// S7.13: before another takes the session up, and after.
+/// S7.13: before another takes the session, and after.
 async fn the_buried_are_so_for_good(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     let free = bed.session("b").await?;
@@ -123,7 +123,7 @@ async fn the_buried_are_so_for_good(bed: &Bed) -> Result<(), BrokenStore> {
     let taken = bed.take(&session, 2).await?;
     must("the epoch grows", taken.epoch() > lease.epoch())?;
     let fenced = |error: &Error| matches!(error, Error::Fenced { newest, .. } if *newest == taken.epoch());
-    refused("an append after the take-up", bed.append(&lease, a_record("later")).await, fenced)?;
+    refused("an append after another took it", bed.append(&lease, a_record("later")).await, fenced)?;
     refused("a beat after it", bed.store.beat(lease.node(), 0).await, is_buried(lease.node()))
 }
 

@@ -1,4 +1,4 @@
-//! Facts about notices: the node that holds a session is told what others do to it (S1.5, S7.5, S7.44).
+//! Facts about notices: the node that holds a session learns what others do to it (S1.5, S7.5, S7.44).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::{
     Bed, BrokenStore, Fresh, TTL, a_record, approvals::asked, item, must, not_there, owner, same, wish,
 };
 
-/// What others write is told to the node that holds the session, and the counters say of what kind it was.
+/// The node that holds a session learns what others write, and the counters say of what kind it was.
 ///
 /// # Errors
 /// The first fact that does not hold.
@@ -26,22 +26,26 @@ use super::{
 /// Nothing is lost but the check.
 pub async fn notices(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     what_others_do_is_noticed(&Bed::make(fresh)).await?;
-    a_node_is_told_of_its_own_sessions(&Bed::make(fresh)).await?;
+    a_node_learns_of_the_sessions_that_it_holds(&Bed::make(fresh)).await?;
     a_node_learns_that_it_was_buried(&Bed::make(fresh)).await
 }
 
 /// The next change, within a bound.
-async fn told(changes: &mut ChangeStream) -> Result<Result<Change, Error>, BrokenStore> {
+async fn next(changes: &mut ChangeStream) -> Result<Result<Change, Error>, BrokenStore> {
     const BOUND: Duration = Duration::from_secs(20);
-    let told = timeout(BOUND, changes.next()).await;
-    let told = told.map_err(|_elapsed| BrokenStore::new("a change was not told in time"))?;
-    told.ok_or_else(|| BrokenStore::new("the changes ended before their end"))
+    let next = timeout(BOUND, changes.next()).await;
+    let next = next.map_err(|_elapsed| BrokenStore::new("a change was not seen in time"))?;
+    next.ok_or_else(|| BrokenStore::new("the changes ended before their end"))
 }
 
-/// Waits until the node is told of this session that the counters are at least these.
-async fn told_of(changes: &mut ChangeStream, session: &SessionId, least: Changes) -> Result<(), BrokenStore> {
+/// Waits until the node learns of this session that the counters are at least these.
+async fn learns_of(
+    changes: &mut ChangeStream,
+    session: &SessionId,
+    least: Changes,
+) -> Result<(), BrokenStore> {
     loop {
-        let change = told(changes).await??;
+        let change = next(changes).await??;
         same("the session that changed", &change.session, session)?;
         if !least.is_beyond(change.changes) {
             return Ok(());
@@ -68,7 +72,7 @@ async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
             _ => store.ask_stop(&session, run.clone()).await? == 2,
         };
         must("another process writes", is_done)?;
-        told_of(&mut changes, &session, bed.other.notice(&session).await?).await?;
+        learns_of(&mut changes, &session, bed.other.notice(&session).await?).await?;
     }
     let mut wanted = quiet;
     (wanted.items, wanted.decisions, wanted.stops) = (2, 2, 2);
@@ -82,7 +86,7 @@ async fn what_others_do_is_noticed(bed: &Bed) -> Result<(), BrokenStore> {
     not_there(bed.store.notice(&"none".into()).await)
 }
 
-async fn a_node_is_told_of_its_own_sessions(bed: &Bed) -> Result<(), BrokenStore> {
+async fn a_node_learns_of_the_sessions_that_it_holds(bed: &Bed) -> Result<(), BrokenStore> {
     let [a, b, c] = [bed.session("a").await?, bed.session("b").await?, bed.session("c").await?];
     let node = bed.store.join(NewNode::of(owner(1), TTL)).await?;
     let other = bed.other.join(NewNode::of(owner(2), TTL)).await?;
@@ -90,24 +94,24 @@ async fn a_node_is_told_of_its_own_sessions(bed: &Bed) -> Result<(), BrokenStore
     bed.store.acquire(&a, &node).await?;
     bed.store.acquire(&b, &node).await?;
     bed.other.acquire(&c, &other).await?;
-    // In this order, so that one that is told wrongly comes first.
+    // In this order, so that a wrong one comes first.
     bed.other.push(&c, item("1", "of another node")).await?;
     bed.store.push(&a, item("1", "by its own process")).await?;
-    told_of(&mut changes, &a, bed.store.notice(&a).await?).await?;
+    learns_of(&mut changes, &a, bed.store.notice(&a).await?).await?;
     bed.other.ask_stop(&b, wish("stop")).await?;
-    told_of(&mut changes, &b, bed.store.notice(&b).await?).await
+    learns_of(&mut changes, &b, bed.store.notice(&b).await?).await
 }
 
 async fn a_node_learns_that_it_was_buried(bed: &Bed) -> Result<(), BrokenStore> {
     let (session, lease) = bed.held("a").await?;
     let mut changes = bed.store.changes(lease.node());
     bed.other.push(&session, item("1", "hello")).await?;
-    told_of(&mut changes, &session, bed.store.notice(&session).await?).await?;
+    learns_of(&mut changes, &session, bed.store.notice(&session).await?).await?;
     bed.other.leave(lease.node().id(), Leaving::Draining).await?;
-    bed.other.ask_stop(&session, wish("a node that drains still hears")).await?;
-    told_of(&mut changes, &session, bed.store.notice(&session).await?).await?;
+    bed.other.ask_stop(&session, wish("a node that drains still listens")).await?;
+    learns_of(&mut changes, &session, bed.store.notice(&session).await?).await?;
     bed.lives.say(1, safepoint::raw::store::Liveness::Dead);
     same("who was buried", bed.other.bury().await?, vec![lease.node().id().clone()])?;
-    let buried = told(&mut changes).await?;
+    let buried = next(&mut changes).await?;
     must("the node learns it", matches!(buried, Err(Error::Buried(id)) if id == *lease.node().id()))
 }

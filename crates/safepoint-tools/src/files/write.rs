@@ -16,6 +16,10 @@ use safepoint::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::{
+    before::{Before, Content, Opaque},
+    diff,
+};
 use crate::{
     Root,
     root::{fault, kind_of, refusal},
@@ -25,25 +29,54 @@ const NEW_FILE: u32 = 0o666;
 const PERMISSIONS: u32 = 0o7777;
 
 #[derive(Deserialize, JsonSchema)]
-struct WriteArgs {
+pub(super) struct WriteArgs {
     /// The file, relative to the root directory. Missing directories are made.
-    path: String,
+    pub(super) path: String,
     /// The whole new content.
-    content: String,
+    pub(super) content: String,
+    /// The state of the file that a person saw. The model is not offered it.
+    #[schemars(skip)]
+    pub(super) if_sha256: Option<String>,
 }
 
 /// Writes files below `root`.
+///
+/// A call with the argument `if_sha256`, which the model is not offered, changes nothing if the file's content has another
+/// SHA-256 and is not what would be written either; `absent` is the state of no file. A person approved the change of that
+/// content ([`EditPreview`](crate::EditPreview)). The call's progress is the unified diff of what was changed.
 #[must_use]
 pub fn write_file(root: Arc<Root>) -> FnTool {
     let about = "Writes a file: makes it, or replaces all of its content.";
     let place = root.place();
-    from_blocking_fn("write_file", about, move |_cx, args: WriteArgs| {
-        let _change = root.change();
-        replace(&root, &args.path, args.content.as_bytes())?;
+    from_blocking_fn("write_file", about, move |cx, args: WriteArgs| {
+        let before = change(&root, &args)?;
+        cx.progress(match before {
+            Content::Absent => diff::report(&args.path, None, &args.content),
+            Content::Text(before) => diff::report(&args.path, Some(&before), &args.content),
+            Content::Opaque(opaque) => format!("replaced {}\n", opaque.what()),
+        });
         Ok(format!("wrote {} bytes to {}", args.content.len(), args.path))
     })
     // The same content twice is the same file; it is short, so a stop lets it end.
     .with(|spec| spec.effect(EffectClass::Idempotent).on_stop(OnStop::Finish(None)).place(place))
+}
+
+/// Writes the file; what was there before.
+fn change(root: &Root, args: &WriteArgs) -> Result<Content, Failure> {
+    let _change = root.change();
+    let content = match Before::read(root, &args.path) {
+        // After a crash the call may run a second time: then it has been done.
+        Ok(before) if before.content == Content::Text(args.content.clone()) => before.content,
+        Ok(before) => {
+            before.check(&args.path, args.if_sha256.as_deref())?;
+            before.content
+        }
+        // What cannot be read may still be replaced, unless a person saw what it was.
+        Err(_unread) if args.if_sha256.is_none() => Content::Opaque(Opaque::Unread),
+        Err(unread) => return Err(unread),
+    };
+    replace(root, &args.path, args.content.as_bytes())?;
+    Ok(content)
 }
 
 /// Puts `content` in the place of what is there.

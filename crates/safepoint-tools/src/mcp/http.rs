@@ -12,7 +12,7 @@ use rmcp::transport::streamable_http_client::{
 use safepoint_http::{HttpClient, HttpError, Settings};
 use url::Url;
 
-use super::address;
+use super::{address, server::TokenSource};
 use crate::limits;
 
 mod answer;
@@ -30,6 +30,7 @@ const OWN: [HeaderName; 4] = [ACCEPT, CONTENT_TYPE, SESSION, LAST_EVENT];
 pub(super) fn transport(
     url: &str,
     headers: &[(String, String)],
+    token: Option<TokenSource>,
 ) -> Result<StreamableHttpClientTransport<StreamableClient>, String> {
     let address = Url::parse(url).map_err(|error| format!("has an address that is none: {error}"))?;
     if !matches!(address.scheme(), "http" | "https") {
@@ -53,7 +54,7 @@ pub(super) fn transport(
     let settings = Settings { connect_timeout: limits::HTTP_CONNECT, ..Settings::default() };
     let client = HttpClient::new(&settings);
     let client = client.map_err(|error| format!("cannot be reached: HTTP could not be set up: {error}"))?;
-    Ok(StreamableHttpClientTransport::with_client(StreamableClient(client), config))
+    Ok(StreamableHttpClientTransport::with_client(StreamableClient { client, token }, config))
 }
 
 type Failed = StreamableHttpError<NoMessage>;

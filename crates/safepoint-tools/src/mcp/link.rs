@@ -31,8 +31,7 @@ mod connected;
 use connected::Connected;
 
 /// What is said of a server that wants to know who asks.
-pub(super) const UNAUTHORIZED: &str =
-    "asks for authorization: give it a header, such as `authorization = \"Bearer …\"`";
+pub(super) const UNAUTHORIZED: &str = "asks for authorization: it needs a login (`mcp login`), or a header, such as `authorization = \"Bearer …\"`";
 
 /// One server and how it stands with it.
 pub(super) struct Link {

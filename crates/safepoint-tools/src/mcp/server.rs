@@ -1,6 +1,8 @@
 //! The description of a server: where it is, which of its tools are wanted, and how far it is trusted.
 
-use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
+use std::{ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
 
 use super::{
     Client, McpError, address,
@@ -64,8 +66,11 @@ pub struct Server {
 #[derive(Clone)]
 pub(super) enum Endpoint {
     Stdio(Box<CommandSpec>),
-    Http { url: String, headers: Vec<(String, String)> },
+    Http { url: String, headers: Vec<(String, String)>, token: Option<TokenSource> },
 }
+
+/// Gives the token of the next request, or says why there is none.
+pub(super) type TokenSource = Arc<dyn Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync>;
 
 impl Server {
     /// A program that is started, and talked to over its standard input and output.
@@ -79,7 +84,7 @@ impl Server {
 
     /// A server on the network, reached over Streamable HTTP.
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
-        Self::at(name.into(), Endpoint::Http { url: url.into(), headers: Vec::new() })
+        Self::at(name.into(), Endpoint::Http { url: url.into(), headers: Vec::new(), token: None })
     }
 
     fn at(name: String, endpoint: Endpoint) -> Self {
@@ -124,6 +129,20 @@ impl Server {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Endpoint::Http { headers, .. } = &mut self.endpoint {
             headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Sets where the bearer token of each request comes from, such as a login that is refreshed. A request for which there is
+    /// none is not sent, and the error says why. Nothing for a program.
+    ///
+    /// A request that is dropped drops what waits for its token.
+    pub fn bearer(
+        mut self,
+        token: impl Fn() -> BoxFuture<'static, Result<String, String>> + Send + Sync + 'static,
+    ) -> Self {
+        if let Endpoint::Http { token: source, .. } = &mut self.endpoint {
+            *source = Some(Arc::new(token));
         }
         self
     }

@@ -4,6 +4,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::json;
 
+use safepoint_tools::{EditPreview, Root};
+
 use super::support::Bench;
 
 #[tokio::test]
@@ -262,4 +264,115 @@ async fn a_file_that_commonly_holds_secrets_is_not_read_unasked() {
     assert!(text.contains("[1 files that commonly hold secrets were passed over"), "{text}");
     bench.allowed = vec!["read_file/secret"];
     assert_eq!(bench.call("read_file", json!({"path": "web/.env"})).await.good(), "KEY=hunter2\n");
+}
+
+/// S8.21
+#[tokio::test]
+async fn a_file_that_changed_since_it_was_shown_is_left_as_it_is() {
+    let bench = Bench::new();
+    let root = Root::open(bench.path("")).unwrap();
+    bench.put("a.txt", "one\ntwo\n");
+    let edit = json!({"path": "a.txt", "old": "two", "new": "three"});
+    let write = json!({"path": "a.txt", "content": "new\n"});
+    let shown = [
+        ("edit_file", edit),
+        ("write_file", write),
+        ("write_file", json!({"path": "b.txt", "content": "b"})),
+    ]
+    .map(|(tool, args)| (tool, EditPreview::of(&root, tool, &args).unwrap().bound_args()));
+    bench.put("a.txt", "two\nby another\n");
+    bench.put("b.txt", "by another\n");
+    for (tool, args) in &shown {
+        let text = bench.call(tool, args.clone()).await.refused();
+        assert!(text.contains("has changed since a person was asked"), "{text}");
+    }
+    assert_eq!(
+        (bench.text("a.txt"), bench.text("b.txt")),
+        ("two\nby another\n".into(), "by another\n".into())
+    );
+    bench.put("a.txt", "one\ntwo\n");
+    bench.call(shown[0].0, shown[0].1.clone()).await.good();
+    assert_eq!(bench.text("a.txt"), "one\nthree\n");
+}
+
+/// S8.21: a call that ran, was cut off before its end was recorded, and runs again.
+#[tokio::test]
+async fn a_write_that_has_been_done_is_no_change_since_it_was_shown() {
+    let bench = Bench::new();
+    let root = Root::open(bench.path("")).unwrap();
+    let args = json!({"path": "a.txt", "content": "new\n"});
+    let args = EditPreview::of(&root, "write_file", &args).unwrap().bound_args();
+    bench.call("write_file", args.clone()).await.good();
+    bench.call("write_file", args).await.good();
+}
+
+/// S8.20
+#[tokio::test]
+async fn what_an_edit_changed_is_reported_as_it_was_done() {
+    let bench = Bench::new();
+    bench.put("a.txt", "one\ntwo\none\n");
+    let edit = json!({"path": "a.txt", "old": "one", "new": "1", "all": true});
+    bench
+        .start("edit_file", edit)
+        .until_progress("--- a.txt\n+++ a.txt\n@@ -1,3 +1,3 @@\n-one\n+1\n two\n-one\n+1\n")
+        .await;
+    let write = json!({"path": "new.txt", "content": "x\n"});
+    bench.start("write_file", write).until_progress("--- /dev/null\n+++ new.txt\n@@ -0,0 +1 @@\n+x\n").await;
+    bench.put("b.bin", b"\0\0");
+    let write = json!({"path": "b.bin", "content": "x\n"});
+    bench.start("write_file", write).until_progress("replaced a binary file of 2 bytes").await;
+}
+
+/// S8.22
+#[tokio::test]
+async fn only_the_accepted_hunks_are_made() {
+    let bench = Bench::new();
+    let root = Root::open(bench.path("")).unwrap();
+    let old: String = (1..=30).map(|number| format!("line {}\n", number % 10)).collect();
+    let new = old.replacen("line 2\n", "line two\n", 1) + "line 31\n";
+    let whole = json!({"path": "a.txt", "content": new});
+    let every = json!({"path": "a.txt", "old": "line 5\n", "new": "five\n", "all": true});
+    bench.put("a.txt", &old);
+    let of = |tool, args: &serde_json::Value| EditPreview::of(&root, tool, args).unwrap();
+    let (write, edit) = (of("write_file", &whole), of("edit_file", &every));
+    assert_eq!((write.hunks().len(), edit.hunks().len()), (2, 3));
+    assert!(edit.with_hunks(&[]).is_none() && edit.with_hunks(&[7]).is_none());
+    bench.call("write_file", write.with_hunks(&[0]).unwrap()).await.good();
+    assert_eq!(bench.text("a.txt"), old.replacen("line 2\n", "line two\n", 1));
+    // One of three equal places: the edit names the place, and needs no `all`.
+    bench.put("a.txt", &old);
+    bench.call("edit_file", edit.with_hunks(&[1]).unwrap()).await.good();
+    let lines: Vec<String> = old
+        .lines()
+        .enumerate()
+        .map(|(at, line)| if at == 14 { "five".into() } else { line.into() })
+        .collect();
+    assert_eq!(bench.text("a.txt"), lines.join("\n") + "\n");
+}
+
+/// S8.20
+#[test]
+fn a_call_that_would_fail_says_so_before_it_is_made() {
+    let bench = Bench::new();
+    let root = Root::open(bench.path("")).unwrap();
+    bench.put("a.txt", "one\n");
+    bench.put("b.bin", b"\0");
+    bench.put("l.txt", b"caf\xe9\n");
+    let of = |tool, args| EditPreview::of(&root, tool, &args).unwrap();
+    for (tool, args, why) in [
+        ("edit_file", json!({"path": "a.txt", "old": "two", "new": "x"}), "`old` does not occur"),
+        ("edit_file", json!({"path": "none", "old": "two", "new": "x"}), "list_dir or search"),
+        ("edit_file", json!({"path": "b.bin", "old": "two", "new": "x"}), "not a text file"),
+        ("write_file", json!({"path": "../a", "content": "x"}), "lies outside"),
+        ("write_file", json!({"path": ".", "content": "x"}), "is a directory"),
+    ] {
+        let failure = of(tool, args).failure().map(str::to_owned).unwrap();
+        assert!(failure.contains(why), "{failure}");
+    }
+    let replaced =
+        |path| of("write_file", json!({"path": path, "content": "x"})).replaced().map(str::to_owned);
+    assert_eq!(replaced("b.bin").as_deref(), Some("a binary file of 1 bytes"));
+    assert_eq!(replaced("l.txt").as_deref(), Some("a file of 5 bytes that is not UTF-8"));
+    assert!(of("write_file", json!({"path": "new", "content": "x"})).is_new());
+    assert!(EditPreview::of(&root, "shell", &json!({"command": "ls"})).is_none());
 }

@@ -177,7 +177,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Asks for a stop; any process may. Its number among the session's stop intents, counted from 1. Durable.
     fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64>;
 
-    /// Asks for a stop of many sessions, of each by an intent of its own, in one transaction: all of them, or none. How many
+    /// Asks for a stop of many sessions, of each by a separate intent, in one transaction: all of them, or none. How many
     /// they are. Its approvals must stay. Durable.
     fn ask_stops(&self, among: Among, stop: StopIntent) -> StoreFuture<'_, u64>;
 

@@ -8,7 +8,8 @@ mod plan;
 mod transcript;
 
 pub(crate) use plan::Cut;
-pub(crate) use transcript::{INSTRUCTIONS, transcript};
+use transcript::INSTRUCTIONS;
+pub(crate) use transcript::transcript;
 
 /// The most tokens of a request and its answer, and what to do when a conversation has more.
 ///
@@ -26,6 +27,8 @@ pub struct Window {
     tokens: u64,
     answer: u64,
     on_full: OnFull,
+    /// What a summary that was asked for must keep; none: none was asked for.
+    compact: Option<Arc<str>>,
 }
 
 /// What happens when a conversation outgrows its window. Exhaustive: the three policies.
@@ -55,7 +58,7 @@ impl Window {
     pub fn of(tokens: u64) -> Self {
         const PART: u64 = 4;
         const MOST: u64 = 8192;
-        Self { tokens, answer: (tokens / PART).min(MOST), on_full: OnFull::Refuse }
+        Self { tokens, answer: (tokens / PART).min(MOST), on_full: OnFull::Refuse, compact: None }
     }
 
     /// Reserves `tokens` tokens for the answer, reasoning included.
@@ -87,6 +90,27 @@ impl Window {
     #[must_use]
     pub fn on_full(mut self, on_full: OnFull) -> Self {
         self.on_full = on_full;
+        self
+    }
+
+    /// Makes a run compact its conversation and do nothing else (S12.60): a model summarises what was said before the run's own
+    /// input, be it full or not, and the run is done. The newest messages, up to an eighth of the conversation, stay as they
+    /// are. `keep` is what the summary must keep; empty: nothing in particular. The window's own
+    /// [summariser](Self::summarise_with) writes it, else the agent's model.
+    ///
+    /// A stop before the summary is complete leaves nothing out. Where there is nothing to summarise, nothing is sent.
+    ///
+    /// ```no_run
+    /// # use safepoint::{Agent, History, window::Window};
+    /// # async fn compact(agent: Agent, long: History) -> History {
+    /// let window = Window::of(200_000).compact("the decisions about the schema");
+    /// let outcome = agent.run_on(long, "[compact the conversation]").window(window).await;
+    /// outcome.history().clone()
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn compact(mut self, keep: impl Into<Arc<str>>) -> Self {
+        self.compact = Some(keep.into());
         self
     }
 
@@ -145,6 +169,21 @@ impl WindowMeter {
         match &self.window.on_full {
             OnFull::Summarise(summariser) => Some(summariser),
             OnFull::Refuse | OnFull::DropOldest => None,
+        }
+    }
+
+    /// Whether the run compacts its conversation and does nothing else.
+    pub(crate) fn is_compacting(&self) -> bool {
+        self.window.compact.is_some()
+    }
+
+    /// The instructions for a summary.
+    pub(crate) fn instructions(&self) -> Arc<str> {
+        match self.window.compact.as_deref() {
+            None | Some("") => INSTRUCTIONS.into(),
+            Some(keep) => {
+                format!("{INSTRUCTIONS} The person asks that it keeps this in particular: {keep}").into()
+            }
         }
     }
 }

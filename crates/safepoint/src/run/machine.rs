@@ -213,6 +213,7 @@ impl Machine {
         }
         match (bounds.reached(self), bounds.steered) {
             (Some(limit), _) => limit,
+            (None, _) if bounds.is_compacting() => bounds.fitted(self, gate),
             (None, PendingSteer::No) => bounds.fitted(self, gate),
             (None, PendingSteer::Noticed | PendingSteer::Waiting | PendingSteer::AtOnce) => {
                 NextStep::TakeSteer

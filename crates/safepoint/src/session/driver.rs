@@ -184,6 +184,7 @@ impl<T: Item> Driver<T> {
             }
             SessionMessage::BackgroundOver => self.background_over().await,
             SessionMessage::History(reply) => sync::reply(reply, self.turns.history.clone()),
+            SessionMessage::Rename(title, reply) => sync::reply(reply, self.recorder.rename(&title).await),
             SessionMessage::ListApprovals(reply) => self.questions(reply).await,
             SessionMessage::Read(turn) => self.step(Input::Read(turn)).await,
             SessionMessage::ReadEnough(turn) => self.read_enough(turn).await,

@@ -216,6 +216,28 @@ impl<T: Item> SessionHandle<T> {
         fork.create(Arc::clone(journal.store())).await
     }
 
+    /// Gives the session a title, which lists of sessions show: in one line, of which 80 letters stay. It replaces the one that
+    /// was taken from the first turn; an empty one leaves the naming to the first turn (S7.41).
+    ///
+    /// # Errors
+    /// [`Error::NotStored`] if this session is in no store or has ended; the store's.
+    ///
+    /// # Cancel safety
+    /// The title may be set even if the caller no longer waits for the answer.
+    ///
+    /// # Examples
+    /// ```
+    /// # async fn name(session: safepoint::SessionHandle<String>) -> Result<(), safepoint::store::Error> {
+    /// session.rename("plan the trip to Oslo").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn rename(&self, title: impl Into<String>) -> Result<(), Error> {
+        let title = title.into();
+        let answer = self.shared.mailbox.ask(|reply| SessionMessage::Rename(title, reply));
+        answer.await.unwrap_or(Err(Error::NotStored))
+    }
+
     /// Asks the session to stop (S6.7). Never blocks; callable from anywhere, any number of times.
     ///
     /// Once this returns, no turn begins. Unless the stop waits for the end of the turn, no model call and no

@@ -8,7 +8,7 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -71,6 +71,12 @@ const PAGE: usize = 1024;
 /// The most characters of a title.
 const TITLE: usize = 80;
 
+/// The first line that says something, as a title.
+fn title_of(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    line.unwrap_or_default().chars().take(TITLE).collect()
+}
+
 /// Waits for the store, within a bound.
 pub(super) async fn in_time<T>(
     asked: impl Future<Output = Result<T, store::Error>>,
@@ -106,7 +112,8 @@ pub(super) struct Journal {
     seen: Mutex<Changes>,
     /// Grows only. The position of the next record, or one before it.
     head: AtomicU64,
-    has_title: bool,
+    /// Whether it has a title.
+    has_title: AtomicBool,
     /// Held for one look-up or one entry; the three tables change together. No other lock is taken under it.
     numbers: Mutex<Numbers>,
     /// Of the writes of a run.
@@ -135,7 +142,7 @@ impl Journal {
             changed,
             seen: Mutex::default(),
             head: AtomicU64::new(row.head),
-            has_title: !row.title.is_empty(),
+            has_title: AtomicBool::new(!row.title.is_empty()),
             numbers: Mutex::default(),
             deadline: Deadline::default(),
         }
@@ -143,9 +150,21 @@ impl Journal {
 
     /// The session's title, from the input of its first turn; `None` if it has one.
     pub(super) fn title(&self, turn: TurnId, input: &UserMessage) -> Option<Write> {
-        let line = input.text.lines().map(str::trim).find(|line| !line.is_empty());
-        let is_wanted = !self.has_title && turn == TurnId::new(1);
-        line.filter(|_| is_wanted).map(|line| Write::Title(line.chars().take(TITLE).collect()))
+        // Relaxed: the driver alone reads and writes it.
+        let is_wanted = !self.has_title.load(Ordering::Relaxed) && turn == TurnId::new(1);
+        let title = title_of(&input.text);
+        (is_wanted && !title.is_empty()).then_some(Write::Title(title))
+    }
+
+    /// Sets the session's title.
+    pub(super) async fn rename(&self, title: &str) -> Result<(), store::Error> {
+        self.must_not_have_lapsed()?;
+        let title = title_of(title);
+        let is_title = !title.is_empty();
+        in_time(self.store().append(&self.lease, vec![Write::Title(title)], Durability::Durable)).await?;
+        // Relaxed: the driver alone reads and writes it.
+        self.has_title.store(is_title, Ordering::Relaxed);
+        Ok(())
     }
 
     pub(super) fn store(&self) -> &Arc<dyn Store> {
@@ -205,7 +224,7 @@ impl Journal {
         let ends = Instant::now() + self.lease.node().ttl();
         while let Err(error) = self.release().await {
             if matches!(error, store::Error::Gone) || Instant::now() >= ends {
-                // A node of its own beats no more, and is buried.
+                // A node for this session alone beats no more, and is buried.
                 return self.node.part(&self.session).await;
             }
             sleep(AGAIN).await;

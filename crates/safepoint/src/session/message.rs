@@ -14,6 +14,7 @@ use super::{
     ticket::{Delivery, TicketState},
 };
 use crate::{
+    contract::store::Error,
     run::{outcome::Outcome, shared::DecideError},
     sync::mailbox,
     value::{
@@ -85,6 +86,8 @@ pub(super) enum SessionMessage<T> {
     BackgroundOver,
     /// A caller reads the conversation.
     History(Reply<History>),
+    /// A caller gives the session this title.
+    Rename(String, Reply<Result<(), Error>>),
     /// A caller lists the open questions.
     ListApprovals(Reply<Vec<ApprovalRequest>>),
     /// The reader of the turn's events is done.

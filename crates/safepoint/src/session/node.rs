@@ -1,7 +1,7 @@
 //! This process as a node of a store: one lease for all sessions that it holds (S7.12).
 //!
 //! **Invariants**: once the lease could not be renewed in time, or the node was declared dead, nothing is written under it
-//! any more, and each of its sessions is told so once.
+//! any more, and each of its sessions learns it once.
 
 use std::{
     collections::HashMap,
@@ -50,12 +50,12 @@ const LAST: Duration = Duration::from_secs(1);
 /// How much longer than the turns themselves a node that drains waits for its sessions to be given back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
 
-/// This process as a node of a store: it holds many sessions by one lease, renews it, hears what others do to them, and
+/// This process as a node of a store: it holds many sessions by one lease, renews it, listens to what others do to them, and
 /// declares other nodes dead whose processes ended. Sessions are opened on it with
 /// [`SessionBuilder::open_on`](super::SessionBuilder::open_on).
 ///
 /// When the lease cannot be renewed in time, every session of the node ends, with all that runs in it, by the code `lease`
-/// (S7.14); join again then. If it is dropped, it goes on until its last session has ended.
+/// (S7.14); join again then. A node that is dropped holds on until its last session has ended.
 ///
 /// ```
 /// use std::{sync::Arc, time::Duration};
@@ -200,6 +200,7 @@ impl Member {
         const BEATS: u32 = 3;
         let new = NewNode { room: 1, ..NewNode::of(owner, ALONE) };
         let member = Self::join(store, new, ALONE / BEATS).await?;
+        // SeqCst: as in `Node::drop`. No other task knows it yet.
         member.is_dropped.store(true, Ordering::SeqCst);
         Ok(member)
     }
@@ -214,6 +215,7 @@ impl Member {
 
     /// When a session that it gives back wants an owner again.
     pub(super) fn rest(&self) -> Rest {
+        // SeqCst: see `Node::drain`.
         if self.is_draining.load(Ordering::SeqCst) { Rest::Now } else { Rest::Nothing }
     }
 
@@ -294,7 +296,7 @@ impl Member {
         self.is_usable()?;
         let load = u32::try_from(*self.held.borrow()).unwrap_or(u32::MAX);
         self.store.beat(&self.lease, load).await?;
-        // Commands of the sessions end by what their listeners are told.
+        // Commands of the sessions end by what their listeners learn.
         let listeners: Vec<OnLease> =
             self.seats.lock().values().filter_map(|seat| seat.on_lease.clone()).collect();
         listeners.iter().for_each(|listener| report(Some(listener), &self.lease));
@@ -312,6 +314,7 @@ impl Member {
             let mut over = self.over.subscribe();
             let over = pin!(over.wait_for(|is_over| *is_over));
             let (beats, listens) = (pin!(self.beats()), pin!(self.listens()));
+            // Whichever ends first ends the node: the others have changed nothing that the store does not know.
             match select(over, select(beats, listens)).await {
                 Either::Left(_) => None,
                 Either::Right((Either::Left((lost, _)) | Either::Right((lost, _)), _)) => Some(lost),
@@ -414,6 +417,7 @@ impl Member {
         };
         let mut over = self.over.subscribe();
         let over = pin!(over.wait_for(|is_over| *is_over));
+        // The looks never end by themselves; one that is dropped has buried or has not.
         drop(select(over, pin!(looks)).await);
     }
 }

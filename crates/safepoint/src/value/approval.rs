@@ -124,6 +124,10 @@ pub enum Decision {
     ApproveWith {
         /// The arguments to use.
         args: Value,
+        /// The text for the model, below the result of the call: what was changed, and why. Empty for none. It may
+        /// be missing where a decision is read.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
     },
     /// Do not run it.
     Deny {
@@ -172,6 +176,21 @@ impl Decision {
     #[must_use]
     pub fn deny(message: impl Into<String>) -> Self {
         Self::Deny { message: message.into() }
+    }
+
+    /// [`Decision::ApproveWith`], without a text for the model.
+    ///
+    /// ```
+    /// # use safepoint::approval::Decision;
+    /// let yes = Decision::approve_with(serde_json::json!({"euros": 50}));
+    /// // From a browser it is JSON; a message is optional, and the model gets it with the result.
+    /// let read: Decision = serde_json::from_str(r#"{"decision": "approve_with", "args": {"euros": 50}}"#)?;
+    /// assert_eq!(read, yes);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn approve_with(args: Value) -> Self {
+        Self::ApproveWith { args, message: String::new() }
     }
 
     /// The decision, in the name of `who`.

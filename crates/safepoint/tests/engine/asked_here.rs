@@ -129,12 +129,27 @@ async fn an_unknown_effect_is_asked_about_in_the_live_run() {
 async fn arguments_that_do_not_fit_are_refused_and_the_question_stays_open() {
     let handle = payer(WAITS).run("go").detach();
     let question = asked(&handle).await;
-    let with = |args: Value| Decision::ApproveWith { args };
+    let with = |args: Value| Decision::approve_with(args);
     let refused = handle.decide(&question.id, with(json!({"cents": "much"}))).await;
     assert!(matches!(&refused, Err(DecideError::Unfit(_))), "{refused:?}");
     assert_eq!(handle.decide(&question.id, with(json!({"cents": 5}))).await, Ok(()));
     assert_eq!(handle.done().await.answer(), Some("ok"));
     assert_eq!(results(&handle).await, ["paid 5"]);
+}
+
+/// S8.22: what the person who changed a call tells the model comes with the result, also where the call did not run.
+#[tokio::test(start_paused = true)]
+async fn a_model_learns_with_the_result_what_a_person_changed() {
+    for (args, result) in [(json!({"cents": 5}), "paid 5\n"), (json!({"cents": "much"}), "do not fit")] {
+        let agent = payer(ApprovalMode::Ask(None, WithoutApprover::Suspend));
+        let outcome = agent.run("go").await;
+        let Outcome::Suspended(waiting) = &outcome else { panic!("{outcome:?}") };
+        let less = Decision::ApproveWith { args, message: "[the user lowered the sum]".into() };
+        let again = agent.resume_with(&outcome, vec![(waiting.approvals()[0].id.clone(), less)]).detach();
+        assert_eq!(again.done().await.answer(), Some("ok"));
+        let text = results(&again).await.concat();
+        assert!(text.contains(result) && text.ends_with("[the user lowered the sum]"), "{text}");
+    }
 }
 
 /// S8.14: where the person cannot learn of it, the model learns that the mistake is not its own.
@@ -143,7 +158,7 @@ async fn a_model_is_not_blamed_for_arguments_that_a_person_wrote() {
     let agent = payer(ApprovalMode::Ask(None, WithoutApprover::Suspend));
     let outcome = agent.run("go").await;
     let Outcome::Suspended(waiting) = &outcome else { panic!("{outcome:?}") };
-    let wrong = Decision::ApproveWith { args: json!({"cents": "much"}) };
+    let wrong = Decision::approve_with(json!({"cents": "much"}));
     let again = agent.resume_with(&outcome, vec![(waiting.approvals()[0].id.clone(), wrong)]).detach();
     assert_eq!(again.done().await.answer(), Some("ok"));
     let text = results(&again).await.concat();

@@ -291,8 +291,7 @@ async fn what_a_hook_changes_is_asked_again() {
             CallVerdict::Change(json!({"text": format!("{text}!")}))
         }
     });
-    let decisions =
-        vec![Decision::Approve, Decision::ApproveWith { args: json!({"text": "y"}) }, Decision::Approve];
+    let decisions = vec![Decision::Approve, Decision::approve_with(json!({"text": "y"})), Decision::Approve];
     let approver = Decides(Mutex::new(decisions), Arc::clone(&asked));
     let spy = Spy::new([ask_with("note", &json!({"text": "x"})), say("end")]);
     let needs = notes(&given).with(|spec| spec.approval(ToolApproval::Required));

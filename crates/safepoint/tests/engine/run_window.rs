@@ -1,17 +1,18 @@
 //! One run has another window than its agent.
 
 use safepoint::{
-    Agent, History, Outcome, ToolContext,
+    Agent, History, Outcome,
     event::{EventKind, Fact, HookAction},
     history::Message,
     hook::{HookResult, Hooks, ModelVerdict, ready},
     outcome::ErrorKind,
-    raw::remote::{Remote, RemoteCall, RemoteSpec, RemoteTask},
+    raw::remote::RemoteSpec,
     secret::Secrets,
     window::Window,
 };
 
 use crate::{
+    elsewhere::Elsewhere,
     hook_changes::Spy,
     too_long::{Takes, long},
     world::{Scripted, agent, say},
@@ -81,18 +82,6 @@ async fn a_window_that_cannot_be_used_fails_the_run() {
         let (code, _kind, hint) = failure(&outcome);
         assert!(code == "setup" && hint.is_some(), "{outcome:?}");
         assert!(outcome.receipt().model.is_none() && outcome.receipt().calls.is_empty());
-    }
-}
-
-/// An agent that is elsewhere, and is never reached.
-struct Elsewhere(RemoteSpec);
-
-impl Remote for Elsewhere {
-    fn spec(&self) -> &RemoteSpec {
-        &self.0
-    }
-    fn open(&self, _: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
-        panic!("nothing is sent")
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::{
 };
 
 use safepoint::{
-    Agent, AgentBuilder, History, Limits, Model, Outcome, SafePoints, StopRequest, Tool, ToolContext,
+    Agent, AgentBuilder, History, Limits, Model, Outcome, SafePoints, StopRequest, Tool,
     agent::RunSetup,
     approval::{ApprovalMode, Decision, ToolApproval, WithoutApprover},
     message::ResultStatus,
     model::{Conversation, DeltaStream, ModelError, ModelErrorKind, ModelSpec, Parameter, Parameters},
     outcome::ErrorKind,
-    raw::remote::{Remote, RemoteCall, RemoteSpec, RemoteTask},
+    raw::remote::RemoteSpec,
     receipt::{Ending, SideEffect},
     secret::Secrets,
     state::RunState,
@@ -22,6 +22,7 @@ use safepoint::{
 };
 use serde_json::json;
 
+use crate::elsewhere::Elsewhere;
 use crate::tools::results;
 use crate::world::{Reply, Scripted, agent, ask, ask_with, does, say};
 
@@ -375,18 +376,6 @@ async fn a_background_run_has_the_context() {
     let handle = root.run("go").with(User("Ana")).detach();
     assert_eq!(says.await, Ok("Ana"));
     assert_eq!(handle.done().await.answer(), Some("ok"));
-}
-
-/// An agent that is elsewhere, and is never reached.
-struct Elsewhere(RemoteSpec);
-
-impl Remote for Elsewhere {
-    fn spec(&self) -> &RemoteSpec {
-        &self.0
-    }
-    fn open(&self, _: RemoteTask, _: &ToolContext) -> Box<dyn RemoteCall> {
-        panic!("nothing is sent")
-    }
 }
 
 /// S4.20: a remote agent has its own model, so a run of it can have no other.

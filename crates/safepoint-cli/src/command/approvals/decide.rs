@@ -19,6 +19,7 @@ use crate::{
     exit::code,
     render::{
         approval::{self, verb},
+        edit,
         text::moment,
     },
 };
@@ -101,6 +102,9 @@ async fn taken(
         (Decision::ApproveAlways { covers }, _) => {
             let always = approval::always(*covers, tool);
             format!("{tool} may run, and from now on in this session, without a question: {always}")
+        }
+        (decision, _) if edit::is_as_shown(decision) => {
+            format!("{tool} may run, if the file is still as it is now")
         }
         (Decision::ApproveWith { .. }, _) => format!("{tool} may run with your arguments"),
         (Decision::Deny { .. }, true) => "given up: the model learns that its result is unknown".into(),

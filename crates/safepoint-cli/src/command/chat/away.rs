@@ -3,13 +3,12 @@
 use std::time::Instant;
 
 use super::driver::Driver;
-use crate::render::chat::{state::Tone, surface::Pane};
+use crate::render::chat::state::Tone;
 
 impl Driver {
     /// The shell has the terminal. The turn continues when this program continues.
     pub(crate) fn suspend(&mut self) {
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
+        let last = self.last_frame();
         self.away = Some(Instant::now());
         if let Err(error) = self.terminal.suspend(last) {
             self.state.tell(Tone::Bad, &format!("it cannot go into the background: {error}"));
@@ -21,6 +20,7 @@ impl Driver {
     pub(crate) fn go_on(&mut self) {
         self.away = None;
         self.surface.forget();
+        self.state.attention.forget();
         if let Err(error) = self.terminal.go_on() {
             self.state.tell(Tone::Bad, &format!("the terminal cannot be taken over again: {error}"));
         }

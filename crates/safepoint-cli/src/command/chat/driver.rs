@@ -6,14 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossterm::event::{Event as Key, EventStream};
-use futures_util::StreamExt as _;
+use crossterm::event::Event as Key;
 use rustix::process::Signal;
 use safepoint::{
-    Grace, Reason, SafePoints, StopRequest,
     event::{Event, Events},
-    ids::{ApprovalId, ItemId},
-    session::{Policy, SessionEvent},
+    session::SessionEvent,
     store::Store,
 };
 use safepoint_tools::process::Processes;
@@ -23,21 +20,27 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::rewinding::{Next, RewindNews, Rewinds};
+use super::{
+    desk::Desk,
+    later::Later,
+    rewinding::{Next, Rewinds},
+};
 use crate::{
     agent::current::CurrentAgent,
     args::run::OnDisconnect,
     exit,
+    output::Drawn,
     render::chat::{
         events::ChatEvent,
+        kept::KeptAsk,
         pane,
         queue::{Origin, PushKind, Pushed},
-        state::{Action, Leave, State, Tone},
-        surface::{Pane, Surface},
+        state::{Action, Leave, State},
+        surface::Surface,
         terminal::{self, Terminal},
     },
     session::host::Host,
-    signals::{self, Signals, StopLevel},
+    signals::{self, Signals},
 };
 
 /// How a stop is asked.
@@ -65,34 +68,18 @@ pub(crate) struct Driver {
     /// The store of sessions.
     pub(crate) store: Option<Arc<dyn Store>>,
     /// The sessions that were listed last.
-    listed: Vec<String>,
+    pub(crate) listed: Vec<String>,
     /// The session to open after this one.
     pub(crate) next: Option<Next>,
     pub(crate) rewinds: Rewinds,
+    /// What helps a person type.
+    pub(crate) desk: Desk,
     pub(crate) later: (UnboundedSender<Later>, UnboundedReceiver<Later>),
     /// Since when the terminal is the shell's.
     pub(crate) away: Option<Instant>,
     /// When to go, whatever is alive.
     pub(crate) go: Option<Instant>,
     pub(crate) code: u8,
-}
-
-/// What acts come to, once it is known.
-pub(crate) enum Later {
-    Back(String),
-    /// The same at a stop.
-    Handed(String),
-    /// The queued items, of this process and of others.
-    Waits(Vec<(ItemId, String)>),
-    /// The same as the chat ends.
-    Left,
-    Message(Tone, String),
-    /// Approvals that are no longer open.
-    Gone(Vec<ApprovalId>),
-    Model(String),
-    Listed(Vec<String>, String),
-    Next(String),
-    Rewind(RewindNews),
 }
 
 /// What woke the loop. Exhaustive: each is taken in.
@@ -116,7 +103,7 @@ impl Driver {
         (state, surface, terminal): (State, Surface, Terminal),
         (host, crew): (Arc<Host>, Arc<CurrentAgent>),
         processes: Processes,
-        (times, store, rewinds): (Times, Option<Arc<dyn Store>>, Rewinds),
+        ((times, desk), store, rewinds): ((Times, Desk), Option<Arc<dyn Store>>, Rewinds),
     ) -> Self {
         let later = mpsc::unbounded_channel();
         let (listed, next) = (Vec::new(), None);
@@ -132,6 +119,7 @@ impl Driver {
             listed,
             next,
             rewinds,
+            desk,
             later,
             away: None,
             go: None,
@@ -142,14 +130,17 @@ impl Driver {
     /// Until the session has ended, or it is time to go.
     pub(crate) async fn drive(mut self) -> anyhow::Result<After> {
         let mut signals = Signals::listen(OnDisconnect::Stop)?;
-        let _answers = Self::answers(&signals, &self.host.session, &self.processes);
+        let _answers = Self::answers(&signals, &self.host.session, &self.processes, &self.desk.lent);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        let mut keys = EventStream::new();
+        self.desk.keys.take();
+        self.read_inputs();
         let mut events = self.host.session.events();
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let left = self.host.session.queued().await;
         self.take_left(left);
+        let acts = self.state.take_actions();
+        self.act(acts);
         self.draw();
         loop {
             let woke = tokio::select! {
@@ -160,7 +151,7 @@ impl Driver {
                 // Losing this branch loses nothing: the continue signal stays pending.
                 Some(()) = continued.recv() => Woke::Continued,
                 // Losing this one loses nothing: a key stays in the stream.
-                key = keys.next() => Woke::Key(key),
+                key = self.desk.keys.next() => Woke::Key(key),
                 // Losing this one loses nothing: the message stays in the channel.
                 Some(later) = self.later.1.recv() => Woke::Later(later),
                 // Losing this one loses nothing: the reader's place moves only when an event is returned.
@@ -172,7 +163,10 @@ impl Driver {
             let is_over = matches!(woke, Woke::Event(None));
             self.take_signals(&mut signals);
             self.take(woke, &mut events, &mut signals);
+            let acts = self.state.take_actions();
+            self.act(acts);
             self.tell_of_snapshots();
+            self.keep_inputs();
             if is_over || self.go.is_some_and(|go| Instant::now() >= go) {
                 break;
             }
@@ -187,6 +181,8 @@ impl Driver {
             // A terminal that went away may say so by the end of its keys.
             Woke::Key(None | Some(Err(_))) => self.quit(Leave::AtOnce, exit::code::HUNG_UP),
             Woke::Key(Some(Ok(key))) => self.key(key),
+            // The other program and this one were stopped and continue together.
+            Woke::Continued if self.desk.lent.is_lent() => {}
             Woke::Continued => self.go_on(),
             Woke::Event(event) => {
                 const AT_ONCE: usize = 512;
@@ -201,23 +197,7 @@ impl Driver {
                     }
                 }
             }
-            Woke::Later(Later::Back(text)) => self.state.back(&text),
-            Woke::Later(Later::Handed(text)) => self.state.handed(text),
-            Woke::Later(Later::Waits(waiting)) => self.take_waiting(waiting),
-            Woke::Later(Later::Message(tone, text)) => self.state.tell(tone, &text),
-            Woke::Later(Later::Gone(gone)) => self.state.gone(&gone, Instant::now()),
-            Woke::Later(Later::Model(name)) => {
-                self.state.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
-                self.state.model = name;
-            }
-            Woke::Later(Later::Listed(ids, text)) => {
-                self.listed = ids;
-                self.state.tell(Tone::Plain, &text);
-            }
-            Woke::Later(Later::Next(id)) => self.leave_for(Next { id, ..Next::default() }),
-            Woke::Later(Later::Rewind(news)) => self.rewind_news(news),
-            // The session has reported it.
-            Woke::Later(Later::Left) => {}
+            Woke::Later(later) => self.take_later(later),
             // Where there is no shell that could stop this job, nothing has.
             Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
             Woke::Time => {}
@@ -231,9 +211,14 @@ impl Driver {
                 let acts = self.state.key(key, now);
                 self.act(acts);
             }
-            Key::Paste(text) => self.state.paste(&text, now),
+            Key::Paste(text) => {
+                let acts = self.state.paste(&text, now);
+                self.act(acts);
+            }
             Key::Resize(..) => self.resize(terminal::size()),
-            _ => {}
+            Key::FocusGained | Key::FocusLost => self.state.attention.is_in_front(key == Key::FocusGained),
+            // It is not asked for.
+            Key::Mouse(_) => {}
         }
     }
 
@@ -258,7 +243,7 @@ impl Driver {
         self.act(acts);
     }
 
-    fn act(&mut self, acts: Vec<Action>) {
+    pub(super) fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
                 Action::Push { text, how } => self.push(text, how),
@@ -270,31 +255,20 @@ impl Driver {
                 Action::GoTo(named) => {
                     let at = named.parse().ok().and_then(|number: usize| number.checked_sub(1));
                     let id = at.and_then(|at| self.listed.get(at).cloned());
-                    self.perform_later(Action::GoTo(id.unwrap_or(named)));
+                    self.kept(KeptAsk::Open(id.unwrap_or(named)));
                 }
                 Action::Rewind(ask) => self.rewind(ask),
+                Action::Preview(asked) => self.preview(*asked),
+                Action::Page(text) => self.page(text),
+                Action::Typing(action) => self.typing(action),
+                Action::Mode(mode) => {
+                    self.crew.set_mode(mode);
+                    self.state.about.tools = self.crew.tools();
+                }
+                Action::Kept(ask) => self.kept(ask),
                 act => self.perform_later(act),
             }
         }
-    }
-
-    fn push(&mut self, text: String, how: PushKind) {
-        let policy = if how == PushKind::Steer { Policy::steer() } else { Policy::Enqueue };
-        if let Err(error) = self.host.push(text, policy, None, Origin::Here) {
-            self.state.tell(Tone::Bad, &error.to_string());
-            self.state.back(&error.into_item().unwrap_or_default());
-        }
-    }
-
-    fn stop(&self, level: StopLevel) {
-        let request = match (level, Grace::try_from(self.times.grace)) {
-            (StopLevel::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
-            _ => StopRequest::now(),
-        };
-        let request =
-            request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"));
-        // The run's events tell what it reached.
-        drop(self.host.session.stop_turn(None, request));
     }
 
     /// Whether more can be taken in: of a terminal that is slow so much waits, and what the session shows beyond that is
@@ -304,7 +278,7 @@ impl Driver {
     }
 
     fn draw(&mut self) {
-        if self.away.is_some() || !self.terminal.is_free() {
+        if self.away.is_some() || self.desk.lent.is_lent() || !self.terminal.is_free() {
             return;
         }
         // The size is read too: its event may come late.
@@ -316,35 +290,9 @@ impl Driver {
         if !self.surface.is_steady(Instant::now()) {
             return;
         }
-        let above = self.state.take_above();
+        let (links, above) = (self.state.take_links(), self.state.take_above());
         let pane = pane::pane(&self.state, self.surface.rows(), Instant::now());
-        if let Some(frame) = self.surface.frame(&above, pane) {
-            self.terminal.write(frame);
-        }
-    }
-
-    /// What is left to say goes up, the pane goes away.
-    async fn end(mut self) -> anyhow::Result<After> {
-        self.state.end_text();
-        let typed = self.state.input.take();
-        let back = self.state.handed.take();
-        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
-            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
-        }
-        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
-            && let safepoint::session::ExitReason::Failed(error) = exit.await.reason()
-        {
-            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
-            self.code = self.code.max(1);
-        } else if self.state.leaving.is_none() {
-            self.code = exit::code::STOPPED;
-        }
-        let above = self.state.take_above();
-        let last = self.surface.frame(&above, Pane::default());
-        self.terminal.leave(last);
-        Ok(match self.next {
-            Some(next) => After::Next(Box::new(next)),
-            None => After::Over(exit::with(self.code)),
-        })
+        let frame = self.surface.frame_with(&above, &links, pane).into_iter().chain(self.state.take_call());
+        frame.reduce(Drawn::then).into_iter().for_each(|frame| self.terminal.write(frame));
     }
 }

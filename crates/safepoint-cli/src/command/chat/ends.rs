@@ -4,13 +4,20 @@
 
 use std::time::{Duration, Instant};
 
-use safepoint::{Reason, SessionHandle, session::SessionStop};
+use safepoint::{
+    Reason, SessionHandle,
+    session::{ExitReason, SessionStop},
+};
 use safepoint_tools::process::Processes;
 
-use super::driver::{Driver, Later};
+use super::{
+    driver::{After, Driver},
+    later::Later,
+    lent::Lent,
+};
 use crate::{
-    exit::code,
-    render::chat::state::Leave,
+    exit::{self, code},
+    render::chat::state::{Leave, Tone},
     signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
@@ -29,9 +36,15 @@ impl Driver {
         signals: &Signals,
         session: &SessionHandle<String>,
         processes: &Processes,
+        lent: &Lent,
     ) -> Answers {
         let (session, processes) = (session.clone(), processes.clone());
-        signals.answer(move |_any| {
+        let lent = lent.clone();
+        signals.answer(move |got| {
+            // A Ctrl-C is for the program that has the terminal.
+            if got == Signal::Interrupt && lent.is_lent() {
+                return None;
+            }
             processes.end_jobs();
             drop(session.stop(at_once()));
             Some(StopLevel::Now)
@@ -56,6 +69,7 @@ impl Driver {
     /// Ends the session; at once means within a second, whatever is alive.
     pub(crate) fn quit(&mut self, leave: Leave, code: u8) {
         self.processes.end_jobs();
+        self.stop_own();
         drop(self.host.session.stop(match leave {
             Leave::Tidily => within(self.times.cleanup_cap),
             Leave::AtOnce => at_once(),
@@ -84,9 +98,46 @@ impl Driver {
             Signal::Interrupt | Signal::Terminate => received.got.exit_code(),
             Signal::Hangup => code::HUNG_UP,
         };
+        if received.got == Signal::Interrupt && self.desk.lent.is_lent() {
+            return;
+        }
         match received.answered {
-            Answered::With(_) => self.quits(Leave::AtOnce, number, received.at),
+            Answered::With(None) => {}
+            Answered::With(Some(_)) => self.quits(Leave::AtOnce, number, received.at),
             Answered::NotYet => self.quit(Leave::AtOnce, number),
         }
+    }
+
+    /// What is left to say goes up, the pane goes away.
+    pub(super) async fn end(mut self) -> anyhow::Result<After> {
+        self.desk.lent.end();
+        self.end_own().await;
+        self.state.end_text();
+        let mut typed = self.state.input.take();
+        if let Some(next) = self.next.as_mut().filter(|next| next.typed.is_empty()) {
+            // What was begun while this one was left is there in the next one.
+            next.typed = std::mem::take(&mut typed);
+        }
+        let back = self.state.handed.take();
+        for text in back.into_iter().chain([typed]).filter(|text| !text.trim().is_empty()) {
+            self.state.tell(Tone::Aside, &format!("not sent: {text}"));
+        }
+        if let Some(exit) = self.host.session.is_done().then(|| self.host.session.done())
+            && let ExitReason::Failed(error) = exit.await.reason()
+        {
+            self.state.tell(Tone::Bad, &format!("the session failed: {}", error.message));
+            self.code = self.code.max(1);
+        } else if self.state.leaving.is_none() {
+            self.code = code::STOPPED;
+        }
+        if let Some(farewell) = self.state.farewell().filter(|_| self.next.is_none()) {
+            self.state.tell(Tone::Aside, &farewell);
+        }
+        let last = self.last_frame();
+        self.terminal.leave(last);
+        Ok(match self.next {
+            Some(next) => After::Next(Box::new(next)),
+            None => After::Over(exit::with(self.code)),
+        })
     }
 }

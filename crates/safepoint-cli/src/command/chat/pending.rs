@@ -10,10 +10,7 @@ use safepoint::{
 
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{
-    driver::{Driver, Later},
-    reopen,
-};
+use super::{driver::Driver, later::Later, reopen};
 use crate::{
     render::{
         approval,
@@ -81,14 +78,9 @@ impl Driver {
             let answer = match act {
                 Action::Resume => match host.session.resume().await {
                     true => None,
-                    false => Some(list(store.as_ref(), &host, columns).await),
+                    false => Some(Later::Pick),
                 },
                 Action::List => Some(list(store.as_ref(), &host, columns).await),
-                Action::GoTo(named) => Some(match reopen::meant(store.as_ref(), &host.id, &named).await {
-                    Ok(Ok(id)) => Later::Next(id),
-                    Ok(Err(why)) => Later::Message(Tone::Plain, why),
-                    Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
-                }),
                 Action::Decide(id, decision) => {
                     // It may resume a turn, which changes files at once.
                     if let Some(snapshots) = snapshots.filter(|_| host.session.current_turn().is_none()) {
@@ -103,15 +95,26 @@ impl Driver {
                     Some(Later::Gone(asked))
                 }
                 Action::Model(name) => Some(match crew.take_model(&name).await {
-                    Ok(()) => Later::Model(name),
+                    Ok(()) => Later::Model(name, crew.figures()),
                     Err(error) => Later::Message(Tone::Bad, format!("{error:#}")),
                 }),
+                Action::Context => Some(match crew.is_external() {
+                    true => Later::Message(Tone::Plain, "an external agent keeps its own context".to_owned()),
+                    false => Later::Context(host.session.history().await, crew.fixed()),
+                }),
+                Action::OfferModels => Some(Later::Models(crew.offered_models().await)),
                 Action::Push { .. }
                 | Action::Withdraw(_)
                 | Action::HandBack
                 | Action::Stop(_)
                 | Action::Quit(_)
                 | Action::Rewind(_)
+                | Action::Preview(_)
+                | Action::Page(_)
+                | Action::Typing(_)
+                | Action::Mode(_)
+                | Action::Kept(_)
+                | Action::GoTo(_)
                 | Action::Suspend => None,
             };
             answer.into_iter().for_each(|answer| post(&later, answer));
@@ -135,7 +138,9 @@ async fn decide(
         }
         Err(error) => {
             post(later, Later::Message(Tone::Aside, error.to_string()));
-            Some(Later::Gone(vec![id]))
+            // Of arguments that do not fit nothing was recorded: the question is open.
+            let open = host.session.approvals().await.into_iter().find(|open| open.id == id);
+            Some(open.map_or_else(|| Later::Gone(vec![id]), |open| Later::AskAgain(Box::new(open))))
         }
     }
 }

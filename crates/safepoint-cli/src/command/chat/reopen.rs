@@ -12,12 +12,18 @@ use safepoint::{
     store::Store,
 };
 
+use super::conversations::short;
 use crate::{
     control::list::{self, Listed},
+    prices::Prices,
     render::{
         approval::is_open,
-        chat::state::{State, Tone},
-        text::{self, cut, moment},
+        chat::{
+            meter::Counts,
+            state::{State, Tone},
+            todo::Todos,
+        },
+        text::{self, cut, moment, one_line},
     },
 };
 
@@ -26,7 +32,12 @@ use crate::{
 pub(crate) struct Left {
     said: Vec<(TurnId, Said)>,
     questions: Vec<ApprovalRequest>,
+    /// The to-do list after each turn that changed it.
+    todos: Vec<(TurnId, Todos)>,
     label: String,
+    title: String,
+    /// What was used until now.
+    counts: Counts,
 }
 
 /// Who said what. Exhaustive: the two sides of a conversation.
@@ -41,44 +52,63 @@ impl Left {
     ///
     /// # Errors
     /// The store's.
-    pub(crate) async fn of(store: &dyn Store, session: &SessionId) -> anyhow::Result<Self> {
-        let label = store.open(session).await?.label;
+    pub(crate) async fn of(store: &dyn Store, session: &SessionId, prices: &Prices) -> anyhow::Result<Self> {
+        let row = store.open(session).await?;
+        let (label, title) = (row.label, row.title);
         let mut said: Vec<(TurnId, Said)> = Vec::new();
+        let (mut todos, mut seen) = (Vec::new(), Todos::default());
+        let mut counts = Counts::default();
         read_journal(store, session, |past| match past.what {
-            Ok(JournalFact::Fact { turn, path, fact, grown }) if path.is_root() => {
+            Ok(JournalFact::Fact { turn, path, fact, grown }) => {
+                counts.past(turn, &fact, (path.is_root(), prices));
+                if !path.is_root() {
+                    return;
+                }
                 let people = grown.iter().filter_map(|entry| text::said(entry));
                 said.extend(people.map(|text| (turn, Said::Person(text.to_owned()))));
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
+                if seen.see(&fact) {
+                    todos.push((turn, seen.clone()));
+                }
             }
             // Of another session's turns: none of this one takes it back.
             Ok(JournalFact::Begun { history, .. }) => {
                 said.extend(history.iter().filter_map(|entry| Some((TurnId::new(0), before(entry)?))));
             }
-            Ok(JournalFact::Forgotten { turn }) => said.retain(|(of, _)| *of != turn),
+            Ok(JournalFact::Forgotten { turn }) => {
+                said.retain(|(of, _)| *of != turn);
+                todos.retain(|(of, _)| *of != turn);
+            }
             _ => {}
         })
         .await?;
         let rows = store.approvals(session).await?;
         let open = rows.iter().filter(|row| is_open(row));
         let questions = open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect();
-        Ok(Self { said, questions, label })
+        counts.cut_off();
+        Ok(Self { said, questions, todos, label, title, counts })
     }
 
     /// Shows it: the last messages, how the last turn ended, and the open approvals.
     pub(crate) fn show(self, state: &mut State, now: std::time::Instant) {
         const SHOWN: usize = 8;
         let session = state.about.session.clone();
-        if self.said.is_empty() && !state.about.is_kept {
+        state.meter.earlier(self.counts);
+        state.kept.is_begun |= !self.said.is_empty();
+        if self.said.is_empty() && !state.kept.is_named {
             return;
         }
         if self.said.is_empty() {
             let kept = format!("stored as {session}; `safepoint chat --session {session}` reopens it");
             return state.tell(Tone::Aside, &kept);
         }
+        // A name that the program gave says nothing to a person.
+        let is_named = short(&session) == session || self.title.is_empty();
+        let name = if is_named { session.clone() } else { one_line(&self.title) };
         let before = self.said.len().saturating_sub(SHOWN);
         let earlier = if before > 0 { format!("; {before} messages before these") } else { String::new() };
         let head = match state.about.is_kept {
-            true => format!("Reopened {session}{earlier} (`safepoint trace {session}` shows all)"),
+            true => format!("Reopened {name}{earlier} (`safepoint trace {session}` shows all)"),
             false => format!("The conversation so far{earlier}"),
         };
         state.tell(Tone::Aside, &head);
@@ -94,6 +124,7 @@ impl Left {
                 }
             }
         }
+        state.todos = self.todos.into_iter().next_back().map(|(_, todos)| todos).unwrap_or_default();
         state.gap();
         if let Some(how) = how(&self.label, self.questions.len()) {
             state.tell(Tone::Plain, &how);

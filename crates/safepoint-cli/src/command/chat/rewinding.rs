@@ -11,7 +11,7 @@ use safepoint::{
 };
 use safepoint_snapshot::{Restored, Snapshot};
 
-use super::driver::{Driver, Later};
+use super::{driver::Driver, later::Later};
 use crate::{
     render::{
         chat::{
@@ -32,8 +32,13 @@ pub(crate) struct Next {
     pub(crate) id: String,
     /// Whether it is where this one is, be that in memory; else in the store.
     pub(crate) is_here: bool,
-    /// What is said first.
+    /// Whether it is a new one, of no name: if nothing is said in it, nothing stays.
+    pub(crate) is_new: bool,
+    /// What is said first: beside the greeting, and in its place.
+    pub(crate) notes: Vec<String>,
     pub(crate) rows: Vec<String>,
+    /// The model that was chosen in this one, if it goes along.
+    pub(crate) model: Option<String>,
     /// What stands in the input.
     pub(crate) typed: String,
     pub(crate) last: LastRewind,
@@ -81,7 +86,9 @@ impl Driver {
     }
 
     /// Leaves this session for another one.
-    pub(crate) fn leave_for(&mut self, next: Next) {
+    pub(crate) fn leave_for(&mut self, mut next: Next) {
+        // A session that is reopened works as it did before.
+        next.model = self.state.kept.model.clone().filter(|_| next.is_here);
         self.next = Some(next);
         self.state.leaving = Some(Leave::Tidily);
         self.leave(Leave::Tidily);
@@ -124,7 +131,8 @@ impl Driver {
                 match next {
                     None => rows.iter().for_each(|row| self.state.tell(Tone::Plain, row)),
                     Some((id, typed)) => {
-                        self.leave_for(Next { id: id.to_string(), is_here: true, rows, typed, last: *last });
+                        let (id, last) = (id.to_string(), *last);
+                        self.leave_for(Next { id, is_here: true, rows, typed, last, ..Next::default() });
                     }
                 }
             }

@@ -10,7 +10,7 @@ use tokio::runtime::Runtime;
 
 use crate::{
     args::run::OnDisconnect,
-    command::chat::driver::Driver,
+    command::chat::{driver::Driver, lent::Lent},
     signals::{Answered, ONE_AT_A_TIME, Signal, Signals, StopLevel},
 };
 
@@ -25,7 +25,7 @@ fn a_signal_ends_the_session_while_the_loop_is_busy() {
     let mut signals = Signals::listen(OnDisconnect::Stop).unwrap();
     let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
     let session = Session::<String>::builder(ChatPlanner::new(agent)).start();
-    let _answers = Driver::answers(&signals, &session.handle(), &Processes::new("run_1"));
+    let _answers = Driver::answers(&signals, &session.handle(), &Processes::new("run_1"), &Lent::default());
     let (tell, ended) = mpsc::channel();
     let handle = session.handle();
     runtime.spawn(async move {

@@ -1,6 +1,7 @@
 //! Commands that begin with a slash: what there is, and what each does.
 
 use super::{
+    kept::KeptAsk,
     queue::PushKind,
     rewind::RewindAsk,
     state::{Action, Leave, State, Tone},
@@ -8,38 +9,73 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 13] = [
+const COMMANDS: [(&str, &str); 25] = [
     ("help", "show this help"),
     ("stop", "stop the turn at the next safe point; `/stop now` at once"),
-    ("resume", "resume the turn that was stopped or failed; `/resume N` or an id: another session"),
+    (
+        "resume",
+        "resume the turn that was stopped or failed, else list the stored conversations; `/resume all` lists them in any case; \
+         `/resume N` or an id opens one",
+    ),
+    ("new", "begin a new conversation; this one stays, and you can come back to it"),
+    ("clear", "the same as /new"),
+    ("rename", "`/rename TITLE` gives this conversation a title"),
+    ("fork", "continue in a copy of this conversation; `/fork N` copies it up to the end of turn N"),
+    (
+        "export",
+        "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page",
+    ),
     ("sessions", "list stored and running sessions with their last state"),
     ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
     ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
+    ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
     ("receipt", "show the full receipt of the last turn"),
+    ("cost", "show what each turn has used: tokens, time and money where the price is known"),
+    ("context", "show what fills the window, by part"),
+    (
+        "compact",
+        "put a summary in the place of the conversation so far; `/compact WHAT` says what it must keep",
+    ),
     ("trace", "show what the last turn recorded, step by step"),
+    ("todo", "show the to-do list of the agent"),
     ("tools", "list the tools, and which ones need approval"),
-    ("model", "show the model; `/model PROVIDER:NAME` changes it from the next turn on"),
+    (
+        "mode",
+        "show the mode; `/mode ask`, `edits` or `plan` changes it from the next call on, as Shift-Tab does",
+    ),
+    ("plan", "show the last plan again, and ask whether to carry it out"),
+    ("model", "list the models to choose from; `/model PROVIDER:NAME` changes it from the next turn on"),
     ("session", "show the session id, for `safepoint steer`, `push` and `stop` from another terminal"),
     ("quit", "exit"),
 ];
 
 const KEYS: &str = "\
 Enter       send; during a turn: steer it (the model reads the message with its next request)
-Alt-Enter   during a turn: queue the message for the next turn (Tab does the same)
+Alt-Enter   during a turn: queue the message for the next turn
+Tab         complete a command, a file behind @, or a pasted path of an image; it never sends
 Ctrl-J      a new line
-Up          edit the last queued message, else an earlier one
+Shift-Tab   the next mode: ask, edits (inside the root and the sandbox unasked), plan (only tools that read)
+Up          edit the last queued message, else an earlier one; in a message of several lines: the line above
+Ctrl-R      search in what you entered before, also in other chats
+Ctrl-G      edit the message in $VISUAL or $EDITOR
+Ctrl-_      undo; Alt-_: redo; Ctrl-W, Ctrl-U, Ctrl-K, Alt-D cut, and Ctrl-Y puts back
+!command    run a command yourself; its output goes with your next message
 Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
-Ctrl-D      quit";
+Ctrl-D      quit
+In a question about an edit: h decides hunk by hunk, v shows the whole diff in the pager
+In a question about a call: e changes its arguments, and asks again with them";
 
-/// The command that this begins, if it is the only one.
-pub(crate) fn complete(text: &str) -> Option<String> {
-    let begun = text.strip_prefix('/').filter(|begun| !begun.is_empty())?;
-    let mut fitting = COMMANDS.iter().filter(|(name, _)| name.starts_with(begun));
-    let (name, _) = fitting.next()?;
-    fitting.next().is_none().then(|| format!("/{name}"))
+/// Whether the program has a command of this name.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    COMMANDS.iter().any(|(own, _)| *own == name) || matches!(name, "?" | "exit" | "q")
+}
+
+/// Each command, with what it does.
+pub(crate) fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    COMMANDS.into_iter()
 }
 
 impl State {
@@ -57,25 +93,30 @@ impl State {
             ("undo", _) if self.work.is_some() => self.tell(Tone::Aside, "a turn is running; /stop first"),
             ("undo", _) => self.actions.push(Action::Rewind(RewindAsk::Undo)),
             ("retry", _) => self.retry(),
+            ("diff", _) => self.page_diff(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
                 None => self.tell(Tone::Aside, "no turn has ended yet"),
             },
             ("trace", _) => self.tell_trace(),
+            ("todo", _) => self.tell_todos(),
             ("tools", _) => self.tell_tools(),
-            ("model", "") => self.tell(Tone::Plain, &format!("the model is {}", self.model)),
+            ("mode", named) => self.mode_command(named),
+            ("plan", _) => self.plan_command(),
+            ("model", "") => self.ask_models(),
             ("model", named) => self.actions.push(Action::Model(named.to_owned())),
             ("session", _) => self.tell(Tone::Plain, &self.about.session.clone()),
+            ("compact", keep) => self.compact(keep),
+            (name, _) if self.meter_command(name) => {}
+            (kept, rest) if self.kept_command(kept, rest) => {}
             ("quit" | "exit" | "q", _) => self.quit(Leave::Tidily),
-            (unknown, _) => {
-                self.tell(Tone::Bad, &format!("command /{unknown} not found; /help lists the commands"))
-            }
+            (custom, rest) => self.custom_command(custom, rest),
         }
     }
 
     fn help(&mut self) {
-        let commands: Vec<String> =
-            COMMANDS.iter().map(|(name, what)| format!("/{name:<10} {what}")).collect();
+        let all = COMMANDS.into_iter().chain(self.custom.list());
+        let commands: Vec<String> = all.map(|(name, what)| format!("/{name:<10} {what}")).collect();
         self.tell_columns(&format!("{KEYS}\n{}", commands.join("\n")));
     }
 
@@ -89,6 +130,7 @@ impl State {
         match named {
             _ if self.work.is_some() => self.tell(Tone::Aside, "a turn is running; /stop first"),
             "" => self.actions.push(Action::Resume),
+            "all" => self.actions.push(Action::Kept(KeptAsk::Pick)),
             named => self.actions.push(Action::GoTo(named.to_owned())),
         }
     }

@@ -20,7 +20,7 @@ use super::{
 use crate::render::{
     activity::Activity,
     approval, hints, provider,
-    text::{at_running, brief, said},
+    text::{at_running, said},
 };
 
 /// An event of the session. Exhaustive: an item with its text, a turn on items, or any other event.
@@ -34,7 +34,10 @@ pub(crate) enum ChatEvent {
 impl State {
     pub(crate) fn hear(&mut self, chat_event: ChatEvent, now: Instant) -> Vec<Action> {
         match chat_event {
-            ChatEvent::Accepted { id, item } => self.items.accepted(id, item, self.is_running()),
+            ChatEvent::Accepted { id, item } => {
+                self.kept.is_begun = true;
+                self.items.accepted(id, item, self.is_running());
+            }
             ChatEvent::Started(items) => self.begin(&items),
             ChatEvent::Event(event) => self.session_event(event, now),
         }
@@ -43,12 +46,14 @@ impl State {
 
     fn session_event(&mut self, event: Event<SessionEvent>, now: Instant) {
         match event.kind {
-            SessionEvent::Run { event, .. } => {
+            SessionEvent::Run { turn, event } => {
+                self.meter.event(turn, &event.kind, now);
                 self.run_event(&event, now);
                 self.stop_requested(&event.kind);
                 self.who_answered();
             }
-            SessionEvent::Background { event, .. } => {
+            SessionEvent::Background { turn, event } => {
+                self.meter.event(turn, &event.kind, now);
                 self.child_event(&event.kind, now);
                 self.who_answered();
             }
@@ -63,6 +68,8 @@ impl State {
             }
             SessionEvent::TurnEnded { turn, fate, receipt } => {
                 self.last_turn = Some(turn);
+                self.meter.ended(turn, &receipt, now);
+                self.attention.ended(receipt.ending);
                 self.ended(fate, receipt, now);
             }
             SessionEvent::TurnQuiet { survivors, .. } => self.quiet(&survivors, event.at),
@@ -92,6 +99,9 @@ impl State {
             items.iter().filter_map(|id| self.items.take(*id)).filter(|item| !item.text.is_empty()).collect();
         let is_new = !taken.is_empty();
         for item in taken {
+            if self.begins_compaction(&item.text) {
+                continue;
+            }
             let label = if is_instead { "instead of the turn before" } else { "" };
             self.said(&item.text, label);
             self.last_message = Some(item.text);
@@ -102,6 +112,7 @@ impl State {
             self.is_unsaid = true;
         }
         self.work = Some(Activity::default());
+        self.withdraw_plan();
         (self.ctrl_c, self.warned) = (None, None);
     }
 
@@ -120,6 +131,7 @@ impl State {
             EventKind::Lagged { count } => {
                 self.tell(Tone::Aside, &format!("({count} pieces of text are not shown)"));
             }
+            EventKind::Progress { call_id, text } => self.edits.progress(call_id, text),
             EventKind::Notice { text, .. } => self.tell(Tone::Aside, text),
             EventKind::Ruled { ruled, .. } => self.tell(Tone::Aside, &ruled.to_string()),
             EventKind::Child { .. } => self.child_event(&event.kind, now),
@@ -143,6 +155,11 @@ impl State {
     }
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
+        self.modes.see(fact);
+        self.shortened(fact);
+        if self.todo_fact(fact) {
+            return;
+        }
         match fact {
             Fact::ModelEnded { whole, message, .. } => {
                 self.end_text();
@@ -163,13 +180,11 @@ impl State {
                     self.said(&steer.message.text, &format!("steered, in request {round}"));
                 }
             }
-            Fact::CallStarted { name, args, .. } => {
-                self.tell(Tone::Aside, &format!("▸ {name} {}", brief(args)));
-            }
+            Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
             Fact::CallEnded { report, result, extent } => {
                 self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));
                 // The receipt reports a stopped call.
-                if report.stopped_by.is_none() {
+                if !self.edit_ended(report) && report.stopped_by.is_none() {
                     self.output(&result.text, extent);
                 }
             }
@@ -201,6 +216,7 @@ impl State {
             return;
         }
         self.end_text();
+        self.attention.call(&format!("it asks about {}", question.tool));
         self.questions.push_back(Asked { question, since: now });
         if self.questions.len() == 1 {
             self.put_question(now);
@@ -208,11 +224,11 @@ impl State {
     }
 
     /// Shows the whole of the approval that is answered next: one at a time, so that it is clear which.
-    fn put_question(&mut self, now: Instant) {
+    pub(super) fn put_question(&mut self, now: Instant) {
         let Some(asked) = self.questions.front_mut() else { return };
         asked.since = now;
-        let put = approval::put(&asked.question);
-        self.tell(Tone::Plain, &put);
+        let question = asked.question.clone();
+        self.put_edit(&question);
     }
 
     /// The run that asked these is over.
@@ -222,6 +238,7 @@ impl State {
         self.questions.retain(|asked| !gone.contains(&asked.question.id));
         if was_put {
             self.end_answer();
+            self.edits.forget();
             self.put_question(now);
         }
     }
@@ -230,6 +247,7 @@ impl State {
         let was_put = match self.questions.front() {
             Some(asked) if asked.question.id == *id => {
                 self.end_answer();
+                self.edits.forget();
                 self.questions.pop_front();
                 self.elsewhere = matches!(answer, Resolution::Decided(_)).then(|| id.clone());
                 true
@@ -268,6 +286,8 @@ impl State {
             self.hand_back();
         }
         self.end_hand_back();
+        self.end_plan(&fate, now);
+        self.end_compaction();
         // Some may belong to background runs.
         let asked = self.questions.iter().map(|asked| &asked.question.id);
         let asked: Vec<_> = asked.chain(&self.deciding).cloned().collect();

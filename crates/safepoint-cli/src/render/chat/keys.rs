@@ -6,10 +6,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use safepoint::approval::{AllowScope, ApprovalKind, Decision};
 
 use super::{
-    commands,
-    input::Way,
+    mention::pasted_path,
     queue::PushKind,
     state::{Action, Leave, Mode, State, Tone},
+    typing::TypingAction,
 };
 use crate::signals::StopLevel;
 
@@ -27,13 +27,19 @@ impl State {
     pub(crate) fn key(&mut self, key: KeyEvent, now: Instant) -> Vec<Action> {
         if key.kind != KeyEventKind::Release {
             self.press(key, now);
+            self.look_at_word();
         }
         std::mem::take(&mut self.actions)
     }
 
     fn press(&mut self, key: KeyEvent, now: Instant) {
         let (may_answer, may_choose) = (self.may_answer(now), self.may_choose(now));
-        self.pressed = Some(now);
+        let may_decide = self.may_decide_plan(now);
+        let before = self.pressed.replace(now);
+        if self.kept_key(key, before, now) {
+            (self.ctrl_c, self.warned, self.escaped) = (None, None, None);
+            return;
+        }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
             return self.ctrl_c(now);
@@ -47,10 +53,18 @@ impl State {
         }
         match key.code {
             KeyCode::Esc => self.escape(now),
+            _ if self.is_searching() && self.leaving.is_none() => self.search_key(key),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
+            KeyCode::BackTab => self.next_mode(),
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
+            _ if self.mode == Mode::Changing => self.changing_key(key),
+            _ if self.mode == Mode::EditingPlan => self.edit_plan(key),
+            KeyCode::Char(letter) if may_decide && !control => self.decide_plan(letter),
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
+            KeyCode::Char(letter) if may_answer && !control && self.decides_hunk(letter) => {
+                self.hunk_key(letter, now);
+            }
             KeyCode::Char(letter) if may_choose && !control => self.choose(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
             KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => self.answer(letter),
@@ -59,44 +73,46 @@ impl State {
     }
 
     /// Text was pasted; it answers nothing.
-    pub(crate) fn paste(&mut self, text: &str, now: Instant) {
+    pub(crate) fn paste(&mut self, text: &str, now: Instant) -> Vec<Action> {
         self.pressed = Some(now);
         (self.ctrl_c, self.warned) = (None, None);
-        if self.leaving.is_none() {
-            self.input.insert(text);
+        if self.leaving.is_none() && self.kept.paste(text) {
+            return Vec::new();
         }
+        match (self.leaving.is_none(), self.is_searching()) {
+            (true, false) => self.input.paste(text),
+            (true, true) => self.search_paste(text),
+            (false, _) => return Vec::new(),
+        }
+        self.look_at_word();
+        let path = pasted_path(text).filter(|_| !self.is_searching());
+        self.actions.extend(path.map(|_| Action::Typing(TypingAction::LookAt(text.trim().to_owned()))));
+        std::mem::take(&mut self.actions)
     }
 
     /// Whether the next key answers the approval: it was readable, and the person is not typing.
     pub(crate) fn may_answer(&self, now: Instant) -> bool {
         // Before the next one is put, the last answer must have been taken.
         let Some(asked) = self.questions.front().filter(|_| self.deciding.is_none()) else { return false };
+        let is_shown = self.edits.is_shown() && matches!(self.mode, Mode::Typing | Mode::Hunks);
         let since = self.pressed.map_or(asked.since, |pressed| pressed.max(asked.since));
-        self.mode == Mode::Typing && self.input.is_empty() && now.saturating_duration_since(since) >= CALM
+        is_shown
+            && !self.is_searching()
+            && self.input.is_empty()
+            && now.saturating_duration_since(since) >= CALM
     }
 
-    fn typed(&mut self, key: KeyEvent) {
+    pub(super) fn typed(&mut self, key: KeyEvent) {
+        if self.typing_key(key) {
+            return;
+        }
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
             KeyCode::Enter if alt => self.send(PushKind::Queue),
             KeyCode::Enter => self.send(PushKind::Steer),
-            KeyCode::Tab => match commands::complete(self.input.text()) {
-                Some(whole) => self.input.set(whole),
-                None => self.send(PushKind::Queue),
-            },
-            KeyCode::Up if self.input.is_unedited() => self.up(),
-            KeyCode::Down => self.input.recall(Way::Forth),
             _ => {
                 self.input.key(key);
             }
-        }
-    }
-
-    /// The last queued message comes back into the input; else an earlier one is recalled.
-    fn up(&mut self) {
-        match self.items.editable().pop().filter(|_| self.input.is_empty()) {
-            Some(last) => self.actions.push(Action::Withdraw(vec![last])),
-            None => self.input.recall(Way::Back),
         }
     }
 
@@ -104,31 +120,39 @@ impl State {
         if self.input.text().trim().is_empty() {
             return;
         }
-        let text = self.input.take();
+        let draft = self.input.take_draft();
+        self.keep_entered(&draft);
+        let text = draft.whole();
         if let Some(command) = text.strip_prefix('/') {
             return self.command(command.trim());
+        }
+        if let Some(command) = text.strip_prefix('!') {
+            return self.own_command(&draft, command.trim());
         }
         let is_running = self.is_running() && self.pending_stop().is_none();
         // After a stop, it goes before the messages that the stop returned.
         self.handed.has_newer |= self.handed.is_asked;
-        self.actions.push(Action::Push { text, how: if is_running { how } else { PushKind::Queue } });
+        self.enter(draft, if is_running { how } else { PushKind::Queue });
     }
 
     /// Whether this letter answers the question at hand.
     fn answers(&self, letter: char) -> bool {
         let question = self.questions.front().map(|asked| asked.question.question);
         let may_have_run = question == Some(ApprovalKind::AfterUnknownEnd);
-        if may_have_run { "rdg" } else { "ynma" }.contains(letter.to_ascii_lowercase())
+        let letter = letter.to_ascii_lowercase();
+        self.mode == Mode::Typing
+            && (if may_have_run { "rdg" } else { "ynma" }.contains(letter) || self.answers_edit(letter))
     }
 
     fn answer(&mut self, letter: char) {
         match letter.to_ascii_lowercase() {
-            'y' | 'r' => self.decide(Decision::Approve),
+            'y' => self.decide(self.yes()),
+            'r' => self.decide(Decision::Approve),
             'n' | 'g' => self.decide(Decision::Deny { message: String::new() }),
             'm' => self.write(Mode::Denying),
             'd' => self.write(Mode::Telling),
             'a' => self.mode = Mode::Allowing,
-            _ => {}
+            letter => self.edit_key(letter),
         }
     }
 
@@ -143,18 +167,24 @@ impl State {
         self.decide(Decision::ApproveAlways { covers });
     }
 
-    fn write(&mut self, mode: Mode) {
-        self.draft = self.input.text().to_owned();
+    pub(super) fn write(&mut self, mode: Mode) {
+        self.draft = self.input.draft();
         self.input.clear();
         self.mode = mode;
     }
 
+    /// A key that changes what is written in answer to a question.
+    pub(super) fn edit_text(&mut self, key: KeyEvent) {
+        if !self.typing_key_of_answer(key) {
+            self.input.key(key);
+        }
+    }
+
     fn written(&mut self, key: KeyEvent) {
         if key.code != KeyCode::Enter {
-            self.input.key(key);
-            return;
+            return self.edit_text(key);
         }
-        let text = self.input.text().trim().to_owned();
+        let text = self.input.draft().whole().trim().to_owned();
         let is_result = self.mode == Mode::Telling;
         if is_result && text.is_empty() {
             return;
@@ -170,16 +200,18 @@ impl State {
     /// The input is the message to the agent again.
     pub(crate) fn end_answer(&mut self) {
         match std::mem::take(&mut self.mode) {
-            Mode::Denying | Mode::Telling => {
+            Mode::Denying | Mode::Telling | Mode::Changing => {
                 let draft = std::mem::take(&mut self.draft);
-                self.input.set(draft);
+                self.input.restore(&draft);
             }
-            Mode::Typing | Mode::Allowing | Mode::Rewinding => {}
+            Mode::EditingPlan => self.end_plan_edit(),
+            Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks | Mode::Planning => {}
         }
     }
 
-    fn decide(&mut self, decision: Decision) {
+    pub(super) fn decide(&mut self, decision: Decision) {
         let Some(asked) = self.questions.pop_front() else { return };
+        self.edits.forget();
         self.deciding = Some(asked.question.id.clone());
         self.actions.push(Action::Decide(asked.question.id, decision));
     }
@@ -192,7 +224,8 @@ impl State {
         if self.work.is_none() && !self.questions.is_empty() {
             return self.stop(StopLevel::Now);
         }
-        if !self.stop_turn(StopLevel::AtSafePoint) {
+        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        if !self.escape_typing() && !is_stopped {
             self.escape_idle(now);
         }
     }
@@ -217,8 +250,12 @@ impl State {
         if is_twice || before.is_some() && self.pending_stop().is_some() || self.leaving.is_some() {
             return self.quit(Leave::AtOnce);
         }
-        if self.stop_turn(StopLevel::AtSafePoint) {
+        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        if self.stop_own() || is_stopped {
             return;
+        }
+        if self.is_searching() {
+            return self.leave_search();
         }
         if !self.input.is_empty() {
             self.end_answer();
@@ -238,6 +275,7 @@ impl State {
     fn tell_what_ends(&mut self) {
         let session = &self.about.session;
         let what = match self.about.is_kept {
+            _ if !self.kept.is_begun => "Ctrl-C again ends this chat; so does Ctrl-D".to_owned(),
             true => format!("Ctrl-C again ends this chat, stored as {session}; so does Ctrl-D"),
             false => "Ctrl-C again ends this chat, which is not stored; so does Ctrl-D".to_owned(),
         };

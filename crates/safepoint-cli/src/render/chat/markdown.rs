@@ -1,192 +1,318 @@
-//! Light Markdown for a terminal: headings, lists, code, bold and italic; everything else as it was written.
+//! Markdown for a terminal, as it streams: whole blocks become rows once, in order; the block that has begun can be shown at any time.
+//!
+//! A line of code is a block, and so is an item of a list: neither waits for what comes after it. The text of a block is read by `pulldown-cmark`; which lines
+//! are a block is decided here, line by line, so that a line is looked at once.
 //!
 //! **Invariants**: nothing of the text is lost but the marks that became a style; code is never wrapped, so that what
-//! is copied is what was written.
+//! is copied is what was written; what is held is at most [`LONGEST`] bytes of a block and as many of a line, however the text is made.
 
 use ratatui_core::{
     style::{Color, Modifier, Style},
     text::{Line, Span},
 };
-use unicode_width::UnicodeWidthStr as _;
 
 use crate::output;
 
-/// Whether the next line is code. Exhaustive: it is or it is not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Block {
-    #[default]
-    Prose,
-    Code,
-}
+mod containers;
+mod highlight;
+mod inline;
+mod languages;
+mod lines;
+pub(crate) mod look;
+mod table;
+#[cfg(test)]
+mod tests;
+mod wrap;
+
+use containers::Containers;
+use lines::Code;
+use look::Look;
+use table::Table;
+pub(crate) use wrap::{Hyperlink, Rows, wrap};
+use wrap::{Lead, StyledText};
 
 pub(crate) const CODE: Style = Style::new().fg(Color::Cyan);
-const HEADING: Style = Style::new().add_modifier(Modifier::BOLD);
 /// What stands for a tab, which is as wide as the place where it stands makes it.
 pub(crate) const TAB: &str = "    ";
 pub(crate) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
-/// One line of a model's text as rows of at most `width`; code is one row however long.
-pub(crate) fn rows(line: &str, block: &mut Block, width: usize) -> Vec<Line<'static>> {
-    let line = output::plain(line).replace('\t', "    ");
-    let is_fence = line.trim_start().starts_with("```");
-    match (*block, is_fence) {
-        (_, true) => {
-            *block = if *block == Block::Code { Block::Prose } else { Block::Code };
-            Vec::new()
-        }
-        (Block::Code, false) => vec![Line::styled(line, CODE)],
-        (Block::Prose, false) => prose(&line, width),
-    }
+/// The bytes of a line, and of a block, that are held at most: what is longer is shown in pieces.
+const LONGEST: usize = 16 << 10;
+
+/// A message that streams.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Markdown {
+    pub(crate) look: Look,
+    /// The line that has begun.
+    partial: String,
+    /// Whether the line continues that was cut because it is too long.
+    is_cut: bool,
+    containers: Containers,
+    block: Block,
+    /// Whether a blank row comes before the next block, and in how many quotes.
+    blank: Option<usize>,
+    /// Whether there was a block.
+    has_shown: bool,
 }
 
-fn prose(line: &str, width: usize) -> Vec<Line<'static>> {
-    let text = line.trim_start();
-    let marks = text.chars().take_while(|c| *c == '#').count();
-    if (1..=6).contains(&marks) && text[marks..].starts_with(' ') {
-        return wrap(vec![Span::styled(text[marks + 1..].to_owned(), HEADING)], width, 0);
-    }
-    let indent = line.len() - text.len();
-    let (bullet, rest) = match text.strip_prefix("- ").or_else(|| text.strip_prefix("* ")) {
-        Some(rest) => ("• ", rest),
-        None => ("", text),
-    };
-    let lead = format!("{}{bullet}", " ".repeat(indent));
-    let hang = lead.width();
-    let mut spans = Vec::new();
-    if !lead.is_empty() {
-        spans.push(Span::raw(lead));
-    }
-    spans.extend(inline(rest));
-    wrap(spans, width, hang)
+/// The block that has begun. Exhaustive: none, or one of those that have more than one line.
+#[derive(Clone, Debug, Default)]
+enum Block {
+    #[default]
+    None,
+    Text(String),
+    Code(Code),
+    Table(Box<Table>),
 }
 
-/// `code`, **bold** and *italic*; a mark without its partner stays as it is.
-fn inline(text: &str) -> Vec<Span<'static>> {
-    const MARKS: [(&str, Style); 3] =
-        [("`", CODE), ("**", HEADING), ("*", Style::new().add_modifier(Modifier::ITALIC))];
-    let mut spans = Vec::new();
-    let mut plain = String::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let marked = MARKS.iter().find_map(|(mark, style)| {
-            let inner = rest.strip_prefix(mark)?;
-            let end = inner.find(mark).filter(|end| *end > 0)?;
-            let is_word = !inner[..end].starts_with(' ') && !inner[..end].ends_with(' ');
-            is_word.then(|| (&inner[..end], &inner[end + mark.len()..], *style))
-        });
-        if let Some((inner, after, style)) = marked {
-            spans.push(Span::raw(std::mem::take(&mut plain)));
-            spans.push(Span::styled(inner.to_owned(), style));
-            rest = after;
-        } else {
-            plain.push(first);
-            rest = &rest[first.len_utf8()..];
+impl Markdown {
+    /// More of the text: the blocks that end in it become rows.
+    pub(crate) fn push(&mut self, text: &str, width: usize, rows: &mut Rows) {
+        for mut line in text.split_inclusive('\n') {
+            while self.partial.len() + line.len() > LONGEST {
+                let fits = LONGEST.saturating_sub(self.partial.len()).min(line.len());
+                let fits = (0..=fits).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
+                self.partial.push_str(&line[..fits]);
+                line = &line[fits..];
+                self.line_ends(width, rows);
+                self.is_cut = true;
+            }
+            self.partial.push_str(line);
+            if line.ends_with('\n') {
+                self.line_ends(width, rows);
+                self.is_cut = false;
+            }
         }
     }
-    spans.push(Span::raw(plain));
-    spans.retain(|span| !span.content.is_empty());
-    spans
-}
 
-/// Breaks at spaces; a word longer than a row is broken anywhere. Further rows hang below the text of the first.
-pub(crate) fn wrap(spans: Vec<Span<'static>>, width: usize, hang: usize) -> Vec<Line<'static>> {
-    let width = width.max(1);
-    let hang = if hang * 2 < width { hang } else { 0 };
-    let mut rows = Rows { done: Vec::new(), row: Vec::new(), used: 0, width, hang };
-    for span in spans {
-        // Each with the space after it.
-        for word in span.content.replace('\t', TAB).split_inclusive(' ') {
-            rows.word(word, span.style);
+    /// The block that has begun, as it would be if it ended here.
+    pub(crate) fn begun(&self, width: usize) -> Vec<Line<'static>> {
+        if self.partial.is_empty()
+            && matches!(self.block, Block::None | Block::Code(_))
+            && !self.containers.has_marker()
+        {
+            return Vec::new();
         }
+        let mut rows = Rows::default();
+        self.clone().end(width, &mut rows);
+        rows.lines
     }
-    rows.done.push(Line::from(rows.row));
-    rows.done
-}
 
-struct Rows {
-    done: Vec<Line<'static>>,
-    row: Vec<Span<'static>>,
-    used: usize,
-    width: usize,
-    hang: usize,
-}
-
-impl Rows {
-    fn word(&mut self, word: &str, style: Style) {
-        if self.used + word.trim_end().width() > self.width && self.used > self.hang {
-            self.next_row();
+    /// The message is over, however it ended: what is held becomes rows, and the next message begins anew.
+    pub(crate) fn end(&mut self, width: usize, rows: &mut Rows) {
+        if !self.partial.is_empty() {
+            self.line_ends(width, rows);
         }
-        if word.trim_end().width() <= self.width.saturating_sub(self.used) {
-            self.push(word, style);
+        self.close(width, rows);
+        self.marker(width, rows);
+        *self = Self { look: std::mem::take(&mut self.look), ..Self::default() };
+    }
+
+    fn line_ends(&mut self, width: usize, rows: &mut Rows) {
+        let line = std::mem::take(&mut self.partial);
+        let line = output::plain(line.trim_end_matches(['\n', '\r'])).replace('\t', TAB);
+        if self.is_cut { self.more_of_a_line(line, width, rows) } else { self.line(&line, width, rows) }
+    }
+
+    /// A piece of a line that was cut begins no block.
+    fn more_of_a_line(&mut self, line: String, width: usize, rows: &mut Rows) {
+        if line.is_empty() {
             return;
         }
-        for letter in word.chars() {
-            let letter = letter.to_string();
-            if self.used + letter.width() > self.width && self.used > self.hang {
-                self.next_row();
+        if let Block::Code(_) = self.block {
+            return self.code(&line, width, rows);
+        }
+        self.close(width, rows);
+        self.text(&line, Style::new(), width, rows);
+    }
+
+    fn line(&mut self, line: &str, width: usize, rows: &mut Rows) {
+        let is_code = matches!(self.block, Block::Code(_));
+        let (rest, is_inside) = self.containers.enter(line, is_code);
+        if is_code && is_inside {
+            let rest = rest.to_owned();
+            return self.code_line(&rest, width, rows);
+        }
+        let text = rest.trim_start_matches(' ');
+        if !is_inside {
+            // A line of text may lack the marks of its containers, if it begins nothing.
+            let begins = text.is_empty() || lines::begins(text) || self.containers.would_begin(text);
+            if matches!(self.block, Block::Text(_)) && !begins {
+                return self.text_goes_on(text, width, rows);
             }
-            self.push(&letter, style);
+            self.close(width, rows);
+            self.marker(width, rows);
+            self.containers.leave();
+        }
+        let mut rest = rest;
+        let may_begin = !matches!(self.block, Block::Text(_)) || containers::interrupts(text);
+        if may_begin && let Some(after) = containers::open(rest) {
+            self.close(width, rows);
+            self.marker(width, rows);
+            rest = self.containers.open(rest).unwrap_or(after);
+        }
+        let rest = rest.to_owned();
+        self.leaf(&rest, width, rows);
+    }
+
+    /// What stands behind the marks of the containers.
+    fn leaf(&mut self, rest: &str, width: usize, rows: &mut Rows) {
+        const INDENTED: usize = 4;
+        let text = rest.trim_start_matches(' ');
+        if text.is_empty() {
+            self.close(width, rows);
+            if self.containers.has_marker() {
+                // An item without text has its row all the same.
+                return self.marker(width, rows);
+            }
+            self.blank = Some(self.containers.quotes());
+            return;
+        }
+        if rest.len() - text.len() >= INDENTED && matches!(self.block, Block::None) {
+            return self.code(rest, width, rows);
+        }
+        if let Some(code) = lines::fence(text) {
+            self.close(width, rows);
+            if self.look.keeps_marks() {
+                self.raw(vec![Span::raw(text.to_owned())], rows, width);
+            }
+            self.block = Block::Code(code);
+            return;
+        }
+        if let Some((level, title)) = lines::heading(text) {
+            self.close(width, rows);
+            let title = if self.look.keeps_marks() { text } else { title };
+            return self.text(title, lines::heading_style(level), width, rows);
+        }
+        if let Block::Text(held) = &self.block
+            && let Some(level) = lines::underline(text)
+        {
+            let title = held.clone();
+            self.block = Block::None;
+            self.text(&title, lines::heading_style(level), width, rows);
+            if self.look.keeps_marks() {
+                self.text(text, Style::new(), width, rows);
+            }
+            return;
+        }
+        if lines::is_rule(text) {
+            const WIDEST: usize = 40;
+            self.close(width, rows);
+            let room = width.saturating_sub(self.containers.lead(&self.look, width).width()).clamp(1, WIDEST);
+            return self.raw(vec![Span::styled("─".repeat(room), DIM)], rows, width);
+        }
+        self.text_goes_on(text, width, rows);
+    }
+
+    /// A line of text, or of a table.
+    fn text_goes_on(&mut self, text: &str, width: usize, rows: &mut Rows) {
+        match &mut self.block {
+            Block::Table(table) if text.contains('|') => {
+                if table.bytes + text.len() > LONGEST {
+                    self.show_table(width, rows);
+                }
+                if let Block::Table(table) = &mut self.block {
+                    table.row(text);
+                }
+            }
+            Block::Text(held) => {
+                let (before, last) =
+                    held.rsplit_once('\n').map_or(("", held.as_str()), |(before, last)| (before, last));
+                if let Some(table) = Table::begin(last, text) {
+                    let before = before.to_owned();
+                    self.block = Block::None;
+                    if !before.is_empty() {
+                        self.text(&before, Style::new(), width, rows);
+                    }
+                    self.block = Block::Table(Box::new(table));
+                    return;
+                }
+                if held.len() + text.len() < LONGEST {
+                    held.push('\n');
+                    held.push_str(text);
+                    return;
+                }
+                self.close(width, rows);
+                self.block = Block::Text(text.to_owned());
+            }
+            Block::None | Block::Code(_) | Block::Table(_) => {
+                self.close(width, rows);
+                self.block = Block::Text(text.to_owned());
+            }
         }
     }
 
-    fn push(&mut self, text: &str, style: Style) {
-        self.used += text.width();
-        match self.row.last_mut() {
-            Some(last) if last.style == style => last.content.to_mut().push_str(text),
-            _ => self.row.push(Span::styled(text.to_owned(), style)),
+    fn code_line(&mut self, rest: &str, width: usize, rows: &mut Rows) {
+        let Block::Code(code) = &self.block else { return };
+        let text = rest.trim();
+        if text.len() >= code.length && text.chars().all(|letter| letter == code.fence) {
+            self.block = Block::None;
+            if self.look.keeps_marks() {
+                self.raw(vec![Span::raw(text.to_owned())], rows, width);
+            }
+            return;
+        }
+        self.code(rest, width, rows);
+    }
+
+    fn code(&mut self, line: &str, width: usize, rows: &mut Rows) {
+        let code = self.look.code();
+        let spans = match &mut self.block {
+            Block::Code(Code { lexer: Some(lexer), .. }) => lexer.line(line, &self.look),
+            _ => vec![Span::styled(line.to_owned(), code)],
+        };
+        self.raw(spans, rows, width);
+    }
+
+    /// The block that was open has ended.
+    fn close(&mut self, width: usize, rows: &mut Rows) {
+        match std::mem::take(&mut self.block) {
+            Block::None | Block::Code(_) => {}
+            Block::Text(text) => self.text(&text, Style::new(), width, rows),
+            Block::Table(table) => {
+                self.block = Block::Table(table);
+                self.show_table(width, rows);
+                self.block = Block::None;
+            }
         }
     }
 
-    fn next_row(&mut self) {
-        if let Some(last) = self.row.last_mut() {
-            let kept = last.content.trim_end().len();
-            last.content.to_mut().truncate(kept);
-        }
-        self.done.push(Line::from(std::mem::take(&mut self.row)));
-        self.used = self.hang;
-        if self.hang > 0 {
-            self.row.push(Span::raw(" ".repeat(self.hang)));
+    fn show_table(&mut self, width: usize, rows: &mut Rows) {
+        let lead = self.lead(width, rows);
+        if let Block::Table(table) = &mut self.block {
+            table.show(width, &lead, &self.look, rows);
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shown(text: &str, width: usize) -> Vec<String> {
-        let mut block = Block::Prose;
-        text.lines().flat_map(|line| rows(line, &mut block, width)).map(|row| row.to_string()).collect()
+    fn text(&mut self, text: &str, style: Style, width: usize, rows: &mut Rows) {
+        let lead = self.lead(width, rows);
+        let pieces: Vec<StyledText> = inline::pieces(text, style, &self.look);
+        rows.put(&pieces, width, lead);
     }
 
-    #[test]
-    fn marks_become_styles_and_lone_marks_stay() {
-        let row = &rows("a **b** `c*d` 2 * 3 * 4 *e", &mut Block::Prose, 80)[0];
-        assert_eq!(row.to_string(), "a b c*d 2 * 3 * 4 *e");
-        assert_eq!(row.spans[1].style, HEADING);
-        assert_eq!((row.spans[3].content.as_ref(), row.spans[3].style), ("c*d", CODE));
+    /// A row that is not wrapped.
+    fn raw(&mut self, spans: Vec<Span<'static>>, rows: &mut Rows, width: usize) {
+        let lead = self.lead(width, rows);
+        rows.line(Line::from([lead.first, spans].concat()));
     }
 
-    #[test]
-    fn prose_is_wrapped_at_words_and_hangs_below_its_bullet() {
-        assert_eq!(shown("- one two three", 9), ["• one two", "  three"]);
-        assert_eq!(shown("## one two", 5), ["one", "two"]);
-        assert_eq!(shown("abcdefgh", 3), ["abc", "def", "gh"]);
+    /// The row of an item that had no text.
+    fn marker(&mut self, width: usize, rows: &mut Rows) {
+        if self.containers.has_marker() {
+            self.raw(Vec::new(), rows, width);
+        }
     }
 
-    #[test]
-    fn code_is_left_as_it_is() {
-        let code = "```sh\necho **a** | wc -l   # a long line\n```\n**b**";
-        assert_eq!(shown(code, 10), ["echo **a** | wc -l   # a long line", "b"]);
-    }
-
-    #[test]
-    fn a_tab_is_as_wide_as_it_is_counted() {
-        assert_eq!(shown("a\tb c", 6), ["a    b", "c"]);
-    }
-
-    #[test]
-    fn nothing_moves_the_cursor() {
-        assert_eq!(shown("\x1b[2Ja", 80), ["\\u{1b}[2Ja"]);
+    /// What stands before the next block, below the blank row if there was one.
+    fn lead(&mut self, width: usize, rows: &mut Rows) -> Lead {
+        let quotes = self.blank.take().filter(|_| self.has_shown);
+        if let Some(quotes) = quotes {
+            let quotes = quotes.min(self.containers.quotes());
+            rows.line(Line::from(vec![containers::bar(&self.look); quotes]));
+        }
+        self.has_shown = true;
+        let lead = self.containers.lead(&self.look, width);
+        self.containers.marked();
+        lead
     }
 }

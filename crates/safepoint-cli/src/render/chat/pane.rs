@@ -15,6 +15,7 @@ use safepoint::{
 };
 
 use super::{
+    completion::Menu,
     markdown::DIM,
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
@@ -46,11 +47,17 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
         running(work, now, &mut lines);
         lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
+    lines.extend(state.todos.lines());
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
+    lines.extend(state.typing.own.lines(now));
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
-        let args = visible::one_line(&brief(&asked.question.args), ASKED);
-        lines.push(Line::styled(format!("? {}: {args}", approval::short(&asked.question)), STOPPING));
+        let asks = state.asks_to_edit().unwrap_or_else(|| {
+            let args = visible::one_line(&brief(&asked.question.args), ASKED);
+            format!("{}: {args}", approval::short(&asked.question))
+        });
+        lines.push(Line::styled(format!("? {asks}"), STOPPING));
+        lines.extend(state.edit_keys().map(|keys| Line::styled(keys, DIM)));
         if state.mode == Mode::Allowing {
             let covers = [("e", AllowScope::Call), ("t", AllowScope::Tool)];
             lines.push(Line::raw("  from now on, in this session and in no other, without a question:"));
@@ -60,10 +67,16 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
             }));
         }
     }
-    let (typed, cursor) = input(state);
+    let is_asked = !state.questions.is_empty();
+    let list = state.kept.pane(rows.saturating_sub(lines.len() + 1), state.columns, is_asked);
+    let (typed, cursor) = list.map_or_else(|| input(state), |list| (list.lines, list.cursor));
     let top = lines.len();
     lines.extend(typed);
-    lines.push(Line::styled(hint(state, now), DIM));
+    lines.extend(state.menu().iter().flat_map(Menu::lines));
+    if !state.kept.has_list() {
+        lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+        lines.extend(state.meter.footer(state.columns, now).map(|row| Line::styled(row, DIM)));
+    }
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
@@ -160,12 +173,14 @@ fn stopping_hint(state: &State, stop: PendingStop) -> String {
 /// The rows of the input around its cursor.
 fn input(state: &State) -> (Vec<Line<'static>>, (usize, usize)) {
     const LEAD: usize = 2;
-    let (rows, (column, row)) = state.input.rows(state.columns.saturating_sub(LEAD + 1).max(1));
+    let (rows, (column, row)) = state.input.rows(state.input_width());
     let first = (row + 1).saturating_sub(TYPED);
     let lead = match state.mode {
         Mode::Denying => "✗ ",
         Mode::Telling => "= ",
-        Mode::Typing | Mode::Allowing | Mode::Rewinding => "› ",
+        Mode::Changing => "= ",
+        Mode::EditingPlan => "✎ ",
+        Mode::Typing | Mode::Allowing | Mode::Rewinding | Mode::Hunks | Mode::Planning => "› ",
     };
     let shown = rows.into_iter().enumerate().skip(first).take(TYPED).map(|(index, text)| {
         Line::from(vec![Span::styled(if index == 0 { lead } else { "  " }, PROMPT), Span::raw(text)])
@@ -178,11 +193,24 @@ fn hint(state: &State, now: Instant) -> String {
     match (state.leaving, state.mode, state.questions.front()) {
         (Some(Leave::Tidily), ..) => "ending… Ctrl-C ends within a second".to_owned(),
         (Some(Leave::AtOnce), ..) => "ending now…".to_owned(),
+        _ if state.kept.hint().is_some() => state.kept.hint().unwrap_or_default(),
         (None, Mode::Denying, _) => "say why not · Enter denies with this message · Esc back".to_owned(),
         (None, Mode::Telling, _) => {
             "what did it come to? · Enter: it is done, with this · Esc back".to_owned()
         }
+        (None, Mode::Changing, _) => {
+            "the arguments, as JSON · Enter shows the call with these and asks again · Ctrl-J a new line · Esc back"
+                .to_owned()
+        }
+        (None, Mode::Hunks, _) if state.may_answer(now) => {
+            "y make this hunk · n leave it out · Esc back: nothing is decided".to_owned()
+        }
+        (None, Mode::Hunks, _) => "a hunk for you, when you pause typing · Esc back".to_owned(),
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
+        (None, Mode::Planning, _) => state.plan_hint(now),
+        (None, Mode::EditingPlan, _) => {
+            "the plan · Enter carries it out as it stands here · Ctrl-J a new line · Esc back".to_owned()
+        }
         (None, Mode::Allowing, _) => "e exactly this · t the tool · Esc back".to_owned(),
         (None, Mode::Typing, Some(asked)) if state.may_answer(now) => {
             let more = state.questions.len() - 1;

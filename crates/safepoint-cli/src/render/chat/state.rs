@@ -19,12 +19,21 @@ use safepoint::{
 };
 
 use super::{
-    input::Input,
-    markdown::{self, Block, DIM},
+    attention::Attention,
+    custom::CustomCommands,
+    edits::Edits,
+    input::{Draft, Input},
+    kept::{Kept, KeptAsk},
+    markdown::{self, DIM, Hyperlink, Markdown, Rows},
+    meter::Meter,
+    modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
+    todo::Todos,
+    typing::{Typing, TypingAction},
 };
 use crate::{
+    args::mode::WorkMode,
     output,
     render::activity::{Activity, PendingStop},
     signals::StopLevel,
@@ -49,14 +58,28 @@ pub(crate) enum Action {
     GoTo(String),
     /// Answer a question.
     Decide(ApprovalId, Decision),
+    /// Look at what the call of this question would change.
+    Preview(Box<ApprovalRequest>),
+    /// Show a text in the pager.
+    Page(String),
     /// See who has answered this question, which was put here.
     WhoAnswered(ApprovalId),
     /// See which of these questions are still open.
     LookAt(Vec<ApprovalId>),
+    /// Show what fills the window.
+    Context,
     /// Use another model from the next turn on.
     Model(String),
+    /// List the models that there are.
+    OfferModels,
+    /// Let this mode hold from the next call on.
+    Mode(WorkMode),
     /// Go back to an earlier turn.
     Rewind(RewindAsk),
+    /// What the input asks for beside messages.
+    Typing(TypingAction),
+    /// Do something with a stored conversation.
+    Kept(KeptAsk),
     /// End the session and the program.
     Quit(Leave),
     /// Give the terminal back to the shell until the job continues.
@@ -71,7 +94,8 @@ pub(crate) enum Leave {
 }
 
 /// Whether keys answer a question or edit the input, write the message of a denial or the result of a call, say how
-/// far a yes reaches, or what goes back. Exhaustive: the five.
+/// far a yes reaches, what goes back, what becomes of a plan, other arguments of a call, or which hunks are made. Exhaustive:
+/// the driver of keys knows each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     #[default]
@@ -81,6 +105,14 @@ pub(crate) enum Mode {
     Telling,
     Allowing,
     Rewinding,
+    /// Other arguments for the call that is asked about.
+    Changing,
+    /// Which hunks of an edit are made.
+    Hunks,
+    /// Whether to carry out a plan.
+    Planning,
+    /// The plan itself is in the input.
+    EditingPlan,
 }
 
 /// What does not change while the program runs.
@@ -98,8 +130,12 @@ pub(crate) struct State {
     pub(crate) about: About,
     pub(crate) model: String,
     pub(crate) input: Input,
-    pub(crate) draft: String,
+    pub(crate) draft: Draft,
+    pub(crate) typing: Typing,
     pub(crate) mode: Mode,
+    /// How much the agent does without a question.
+    pub(crate) modes: Modes,
+    pub(crate) custom: CustomCommands,
     pub(crate) items: Items,
     pub(crate) handed: Handed,
     /// Which turn was stopped for which item, and which turn was the last.
@@ -125,18 +161,24 @@ pub(crate) struct State {
     /// What there is to choose from while it is asked what goes back.
     pub(super) choices: Choices,
     pub(super) choice_since: Option<Instant>,
+    pub(crate) kept: Kept,
+    pub(crate) meter: Meter,
+    pub(crate) attention: Attention,
+    pub(crate) todos: Todos,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
+    /// The diffs of edits, asked about and made.
+    pub(crate) edits: Edits,
     pub(crate) settled_at: Option<Instant>,
     /// What is to be done, in this order.
     pub(super) actions: Vec<Action>,
     above: Vec<Line<'static>>,
+    links: Vec<Hyperlink>,
     /// A turn began on items from other processes, or resumes: its first fact says which.
     pub(crate) is_unsaid: bool,
     /// What the last row of the scrollback is.
     pub(super) edge: Edge,
-    partial: String,
-    block: Block,
+    pub(crate) markdown: Markdown,
     pub(crate) columns: usize,
 }
 
@@ -174,51 +216,54 @@ impl State {
         std::mem::take(&mut self.above)
     }
 
+    /// What is to be done that no key and no event has asked for.
+    pub(crate) fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// Rows for the scrollback.
+    pub(super) fn put_above(&mut self, lines: Vec<Line<'static>>) {
+        self.above.extend(lines);
+    }
+
+    /// The links in what goes up now: to be taken before it.
+    pub(crate) fn take_links(&mut self) -> Vec<Hyperlink> {
+        std::mem::take(&mut self.links)
+    }
+
     /// Whether more may be put above before that is drawn.
     pub(crate) fn has_room(&self) -> bool {
         const MOST: usize = 1024;
         self.above.len() < MOST
     }
 
-    /// More of the model's text. Whole lines go up; the rest is shown in the pane, and drawn anew with each frame, so a line that
-    /// never ends goes up in pieces.
+    /// More of the model's text. Whole blocks go up; the one that has begun is shown in the pane, and drawn anew with each frame, so
+    /// one that never ends goes up in pieces.
     pub(crate) fn text(&mut self, text: &str) {
-        const LONGEST: usize = 16 << 10;
-        for mut line in text.split_inclusive('\n') {
-            while self.partial.len() + line.len() > LONGEST {
-                let fits = LONGEST.saturating_sub(self.partial.len()).min(line.len());
-                let fits = (0..=fits).rev().find(|end| line.is_char_boundary(*end)).unwrap_or(0);
-                self.partial.push_str(&line[..fits]);
-                line = &line[fits..];
-                self.line_up();
-            }
-            self.partial.push_str(line);
-            if line.ends_with('\n') {
-                self.line_up();
-            }
+        let mut rows = Rows::default();
+        self.markdown.push(text, self.columns, &mut rows);
+        self.rows_up(rows);
+    }
+
+    fn rows_up(&mut self, rows: Rows) {
+        let first = self.above.len();
+        self.links.extend(rows.links.into_iter().map(|link| Hyperlink { row: first + link.row, ..link }));
+        if !rows.lines.is_empty() {
+            self.above.extend(rows.lines);
+            self.edge = Edge::Text;
         }
     }
 
-    fn line_up(&mut self) {
-        let line = std::mem::take(&mut self.partial);
-        self.text_line(line.trim_end_matches(['\n', '\r']));
-    }
-
-    /// The line of text that has begun, as rows.
+    /// The block of text that has begun, as rows.
     pub(crate) fn partial(&self) -> Vec<Line<'static>> {
-        if self.partial.is_empty() {
-            return Vec::new();
-        }
-        markdown::rows(&self.partial, &mut self.block.clone(), self.columns)
+        self.markdown.begun(self.columns)
     }
 
     /// The message is over, however it ended.
     pub(crate) fn end_text(&mut self) {
-        let rest = std::mem::take(&mut self.partial);
-        if !rest.is_empty() {
-            self.text_line(&rest);
-        }
-        self.block = Block::Prose;
+        let mut rows = Rows::default();
+        self.markdown.end(self.columns, &mut rows);
+        self.rows_up(rows);
         if self.edge == Edge::Text {
             self.gap();
         }
@@ -230,12 +275,6 @@ impl State {
             self.above.push(Line::default());
             self.edge = Edge::Blank;
         }
-    }
-
-    fn text_line(&mut self, line: &str) {
-        let rows = markdown::rows(line, &mut self.block, self.columns);
-        self.above.extend(rows);
-        self.edge = Edge::Text;
     }
 
     /// Text for the screen, on separate rows.
@@ -271,7 +310,7 @@ impl State {
         self.end_text();
         self.gap();
         let label = if label.is_empty() { String::new() } else { format!("  ({label})") };
-        let text = format!("{}{label}", output::plain(text));
+        let text = format!("{}{label}", output::plain(&self.typing.draft_of(text).shown()));
         for (index, line) in text.lines().enumerate() {
             let lead = if index == 0 { "› " } else { "  " };
             let spans = vec![Span::styled(lead, style), Span::styled(line.to_owned(), style)];
@@ -293,6 +332,7 @@ impl State {
 
     /// Puts a withdrawn message into the input, before the typed text.
     pub(crate) fn back(&mut self, text: &str) {
-        self.input.put_before(text);
+        let draft = self.typing.draft_of(text);
+        self.input.put_before(&draft);
     }
 }

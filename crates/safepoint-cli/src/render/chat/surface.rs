@@ -14,7 +14,7 @@ use ratatui_core::{
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::markdown::TAB;
+use super::markdown::{Hyperlink, TAB};
 use crate::output::Drawn;
 
 /// What is drawn below the scrollback, and where the cursor stands in it.
@@ -32,10 +32,37 @@ pub(crate) enum Paint {
     Plain,
 }
 
+/// What a terminal does with its rows when it becomes narrower: most break them into more rows, others cut them. Exhaustive: the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Narrower {
+    #[default]
+    Breaks,
+    Cuts,
+}
+
+impl Narrower {
+    /// That of the terminal of this environment: `get` reads a variable. Where nothing says it, `xterm` alone is taken for one that cuts.
+    pub(crate) fn of(get: impl Fn(&str) -> Option<String>) -> Self {
+        const BREAK: [&str; 5] = ["TMUX", "VTE_VERSION", "KONSOLE_VERSION", "WT_SESSION", "TERM_PROGRAM"];
+        const CUT: [&str; 2] = ["STY", "XTERM_VERSION"];
+        let has = |names: &[&str]| names.iter().any(|name| get(name).is_some_and(|value| !value.is_empty()));
+        let term = get("TERM").unwrap_or_default();
+        let cuts =
+            ["linux", "vt", "screen", "rxvt"].iter().any(|name| term.starts_with(name)) || term == "xterm";
+        match () {
+            () if has(&["TMUX"]) => Self::Breaks,
+            () if has(&CUT) => Self::Cuts,
+            () if has(&BREAK) || !cuts => Self::Breaks,
+            () => Self::Cuts,
+        }
+    }
+}
+
 /// What is on the screen.
 #[derive(Debug)]
 pub(crate) struct Surface {
     paint: Paint,
+    narrower: Narrower,
     columns: usize,
     rows: usize,
     size: (u16, u16),
@@ -56,13 +83,21 @@ const END: &str = "\x1b[?25h\x1b[?2026l";
 const CLEAR_LINE: &str = "\x1b[2K";
 const CLEAR_BELOW: &str = "\x1b[J";
 const RESET: &str = "\x1b[0m";
+const LINK_END: &str = "\x1b]8;;\x1b\\";
 
 impl Surface {
     pub(crate) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
         let (drawn, has_moved) = (Pane::default(), false);
-        let mut surface = Self { paint, columns: 0, rows: 0, size: (0, 0), drawn, has_moved, resized: None };
+        let narrower = Narrower::default();
+        let mut surface =
+            Self { paint, narrower, columns: 0, rows: 0, size: (0, 0), drawn, has_moved, resized: None };
         surface.size((columns, rows));
         surface
+    }
+
+    /// The same for a terminal that does this with its rows.
+    pub(crate) fn narrowing(self, narrower: Narrower) -> Self {
+        Self { narrower, ..self }
     }
 
     /// Columns that lines may use.
@@ -107,6 +142,16 @@ impl Surface {
 
     /// What to write so that `above` goes into the scrollback and `pane` stands below it; none if nothing changes.
     pub(crate) fn frame(&mut self, above: &[Line<'static>], pane: Pane) -> Option<Drawn> {
+        self.frame_with(above, &[], pane)
+    }
+
+    /// The same, with these links in what goes up.
+    pub(crate) fn frame_with(
+        &mut self,
+        above: &[Line<'static>],
+        links: &[Hyperlink],
+        pane: Pane,
+    ) -> Option<Drawn> {
         let mut pane = self.fitted(pane);
         if above.is_empty() && pane == self.drawn && !self.has_moved {
             return None;
@@ -122,8 +167,11 @@ impl Surface {
         if !above.is_empty() || pane.lines.len() != self.drawn.lines.len() || self.has_moved {
             drawn.mark(CLEAR_BELOW);
         }
-        for line in above {
-            self.line(line, &mut drawn);
+        let mut links = links.iter().peekable();
+        for (row, line) in above.iter().enumerate() {
+            let here: Vec<&Hyperlink> =
+                std::iter::from_fn(|| links.next_if(|link| link.row == row)).collect();
+            self.line(line, &here, &mut drawn);
             drawn.mark("\r\n");
         }
         for (index, line) in pane.lines.iter().enumerate() {
@@ -131,7 +179,7 @@ impl Surface {
                 drawn.mark("\r\n");
             }
             drawn.mark(CLEAR_LINE);
-            self.line(line, &mut drawn);
+            self.line(line, &[], &mut drawn);
         }
         drawn.mark('\r');
         moved(pane.lines.len().saturating_sub(1 + pane.cursor.1), 'A', &mut drawn);
@@ -141,12 +189,33 @@ impl Surface {
         Some(drawn)
     }
 
-    /// How many rows of the pane stand above the cursor. A terminal that became narrower has broken its lines.
+    /// How many rows of the pane stand above the cursor. A terminal that became narrower may have broken its lines.
     fn rows_above(&self) -> usize {
         let (column, row) = self.drawn.cursor;
-        let broken = |line: &Line<'_>| line.width().max(1).div_ceil(self.columns);
-        let above: usize = self.drawn.lines.iter().take(row).map(broken).sum();
-        (above + column / self.columns).min(self.rows)
+        if self.narrower == Narrower::Cuts {
+            return row.min(self.rows);
+        }
+        let above: usize = self.drawn.lines.iter().take(row).map(|line| self.broken(line, usize::MAX)).sum();
+        let before = self.drawn.lines.get(row).map_or(1, |line| self.broken(line, column));
+        (above + before - 1).min(self.rows)
+    }
+
+    /// The rows that the first columns of a line take now. A wide letter is never broken.
+    fn broken(&self, line: &Line<'_>, columns: usize) -> usize {
+        let (mut rows, mut used, mut passed) = (1, 0, 0);
+        for span in &line.spans {
+            for letter in span.content.graphemes(true) {
+                let wide = letter.width();
+                if used + wide > self.columns {
+                    (rows, used) = (rows + 1, 0);
+                }
+                if passed >= columns {
+                    return rows;
+                }
+                (used, passed) = (used + wide, passed + wide);
+            }
+        }
+        rows
     }
 
     fn fitted(&self, mut pane: Pane) -> Pane {
@@ -165,16 +234,23 @@ impl Surface {
         pane
     }
 
-    fn line(&self, line: &Line<'_>, drawn: &mut Drawn) {
-        for span in &line.spans {
+    fn line(&self, line: &Line<'_>, links: &[&Hyperlink], drawn: &mut Drawn) {
+        for (index, span) in line.spans.iter().enumerate() {
             let style = line.style.patch(span.style);
             let codes = if self.paint == Paint::Plain { String::new() } else { codes(style) };
+            let link = links.iter().find(|link| link.span == index && self.paint == Paint::Styled);
+            if let Some(link) = link {
+                drawn.mark(format_args!("\x1b]8;;{}\x1b\\", link.target));
+            }
             if !codes.is_empty() {
                 drawn.mark(format_args!("\x1b[{codes}m"));
             }
             drawn.words(&span.content);
             if !codes.is_empty() {
                 drawn.mark(RESET);
+            }
+            if link.is_some() {
+                drawn.mark(LINK_END);
             }
         }
     }
@@ -208,18 +284,27 @@ fn cut(line: &Line<'static>, width: usize) -> Line<'static> {
 }
 
 fn codes(style: Style) -> String {
-    let modifiers =
-        [(Modifier::BOLD, "1"), (Modifier::DIM, "2"), (Modifier::ITALIC, "3"), (Modifier::REVERSED, "7")];
+    const MODIFIERS: [(Modifier, &str); 6] = [
+        (Modifier::BOLD, "1"),
+        (Modifier::DIM, "2"),
+        (Modifier::ITALIC, "3"),
+        (Modifier::UNDERLINED, "4"),
+        (Modifier::REVERSED, "7"),
+        (Modifier::CROSSED_OUT, "9"),
+    ];
     let colour = match style.fg {
-        Some(Color::Red) => Some("31"),
-        Some(Color::Green) => Some("32"),
-        Some(Color::Yellow) => Some("33"),
-        Some(Color::Blue) => Some("34"),
-        Some(Color::Cyan) => Some("36"),
+        Some(Color::Red) => Some("31".to_owned()),
+        Some(Color::Green) => Some("32".to_owned()),
+        Some(Color::Yellow) => Some("33".to_owned()),
+        Some(Color::Blue) => Some("34".to_owned()),
+        Some(Color::Magenta) => Some("35".to_owned()),
+        Some(Color::Cyan) => Some("36".to_owned()),
+        Some(Color::Indexed(index)) => Some(format!("38;5;{index}")),
+        Some(Color::Rgb(red, green, blue)) => Some(format!("38;2;{red};{green};{blue}")),
         _ => None,
     };
-    let modifiers = modifiers.iter().filter(|(modifier, _)| style.add_modifier.contains(*modifier));
-    modifiers.map(|(_, code)| *code).chain(colour).collect::<Vec<_>>().join(";")
+    let modifiers = MODIFIERS.iter().filter(|(modifier, _)| style.add_modifier.contains(*modifier));
+    modifiers.map(|(_, code)| (*code).to_owned()).chain(colour).collect::<Vec<_>>().join(";")
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crossterm::terminal;
 use rustix::process::{Signal, kill_current_process_group};
 use tokio::sync::Notify;
 
+use super::attention::Attention;
 use crate::output::{self, Drawn, Piece, Stream};
 
 const ENTER: &str = "\x1b[?2004h";
@@ -23,6 +24,8 @@ const LEAVE: &str = "\x1b[?2004l\x1b[?25h";
 
 /// The terminal in raw mode.
 pub(crate) struct Terminal {
+    /// What it is sent when it is taken over, and when it is given back.
+    marks: (String, String),
     frames: mpsc::Sender<Drawn>,
     written: Arc<Written>,
 }
@@ -40,7 +43,7 @@ impl Terminal {
     ///
     /// # Errors
     /// If its mode cannot be changed.
-    pub(crate) fn enter() -> io::Result<Self> {
+    pub(crate) fn enter(attention: &Attention) -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let (frames, received) = mpsc::channel::<Drawn>();
         let written = Arc::new(Written::default());
@@ -56,8 +59,9 @@ impl Terminal {
                 done.done.notify_one();
             }
         });
-        let terminal = Self { frames, written };
-        terminal.mark(ENTER);
+        let marks = (format!("{ENTER}{}", attention.enter()), format!("{}{LEAVE}", attention.leave()));
+        let terminal = Self { marks, frames, written };
+        terminal.mark(&terminal.marks.0);
         Ok(terminal)
     }
 
@@ -99,6 +103,15 @@ impl Terminal {
         Ok(kill_current_process_group(Signal::TSTP)?)
     }
 
+    /// Gives the terminal to another program of this job, which has it until this one takes it over again.
+    ///
+    /// # Errors
+    /// If the mode cannot be changed.
+    pub(crate) fn lend(&self, last: Option<Drawn>) -> io::Result<()> {
+        self.leave(last);
+        terminal::disable_raw_mode()
+    }
+
     /// Takes the terminal over again.
     ///
     /// # Errors
@@ -107,7 +120,7 @@ impl Terminal {
         // What is remembered of the mode is from before; the shell may have set another since.
         terminal::disable_raw_mode()?;
         terminal::enable_raw_mode()?;
-        self.mark(ENTER);
+        self.mark(&self.marks.0);
         Ok(())
     }
 
@@ -123,7 +136,7 @@ impl Terminal {
         };
         wait();
         let mut last = last.unwrap_or_default();
-        last.mark(LEAVE);
+        last.mark(&self.marks.1);
         self.write(last);
         wait();
     }

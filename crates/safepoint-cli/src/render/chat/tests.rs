@@ -29,10 +29,17 @@ use super::{
 };
 use crate::signals::StopLevel;
 
+mod edits;
 mod handed;
+mod kept;
+mod meter;
+mod modes;
 mod provider;
+mod resizes;
 mod rewind;
 mod streams;
+mod todo;
+mod typing;
 
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
@@ -217,7 +224,7 @@ fn push(text: &str, how: PushKind) -> Vec<Action> {
     vec![Action::Push { text: text.into(), how }]
 }
 
-/// Enter sends, and steers a running turn; Alt-Enter and Tab queue; a steer that comes too late for the turn
+/// Enter sends, and steers a running turn; Alt-Enter queues, and Tab never does; a steer that comes too late for the turn
 /// is a message.
 #[test]
 fn enter_steers_a_running_turn_and_alt_enter_queues() {
@@ -228,7 +235,8 @@ fn enter_steers_a_running_turn_and_alt_enter_queues() {
     world.type_in("later");
     assert_eq!(world.press(KeyCode::Enter, KeyModifiers::ALT), push("later", PushKind::Queue));
     world.type_in("later");
-    assert_eq!(world.tap(KeyCode::Tab), push("later", PushKind::Queue));
+    assert_eq!(world.tap(KeyCode::Tab), [], "Tab never sends");
+    assert_eq!(world.press(KeyCode::Enter, KeyModifiers::ALT), push("later", PushKind::Queue));
     assert_eq!(world.tap(KeyCode::Enter), [], "nothing typed, nothing sent");
     world.ended(ItemOutcome::Completed(turn(1)));
     assert_eq!(world.say("too late"), push("too late", PushKind::Queue));
@@ -639,7 +647,7 @@ fn commands_do_what_they_say() {
     world.say("/trace");
     world.shows("shell shell begins: sleep 100");
     world.say("/help");
-    world.shows("stop the turn at the next safe point");
+    world.shows("show the session id");
     assert_eq!(world.say("/quit"), [Action::Quit(Leave::Tidily)]);
 }
 

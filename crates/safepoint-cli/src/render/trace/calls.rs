@@ -13,7 +13,7 @@ use super::{
     fold::{Moment, Open, TimelineBuilder},
     timeline::{Kind, Tone},
 };
-use crate::render::approval;
+use crate::render::{approval, edit};
 
 impl TimelineBuilder {
     pub(crate) fn call_started(&mut self, moment: &Moment, fact: &Fact) {
@@ -106,6 +106,9 @@ impl TimelineBuilder {
                 let is_tool = *covers == AllowScope::Tool;
                 let what = if is_tool { "every call of this tool" } else { "this very call" };
                 (format!("approved, and from now on {what} in this session"), Tone::Good)
+            }
+            Resolution::Decided(decision) if edit::is_as_shown(decision) => {
+                ("approved, if the file is as it was shown".to_owned(), Tone::Good)
             }
             Resolution::Decided(Decision::ApproveWith { .. }) => {
                 ("approved with other arguments".to_owned(), Tone::Good)

@@ -1,5 +1,6 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
-//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, `Written` rules with each `RuleWord`.
+//! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`,
+//! the `Theme`, `Notify`, each `OwnPrice`.
 
 use std::path::Path;
 
@@ -22,6 +23,7 @@ fn every_key_is_read() {
         tools,
         parallel,
         approve,
+        mode,
         unknown,
         approval_expiry,
         max_rounds,
@@ -30,6 +32,11 @@ fn every_key_is_read() {
         rules: _,
         secret_files,
         snapshots,
+        prices,
+        project,
+        theme,
+        notify,
+        keep,
         expiry,
         read: _,
     } = config;
@@ -37,7 +44,9 @@ fn every_key_is_read() {
     assert!(texts.iter().all(Option::is_some) && !secret_files.is_empty());
     assert!(max_tokens.is_some() && temperature.is_some() && window.is_some() && on_full.is_some());
     assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
-    assert!(expiry.is_some() && snapshots.is_some());
+    assert_eq!(prices.len(), 2);
+    assert!(expiry.is_some() && snapshots.is_some() && mode.is_some() && project.is_some());
+    assert!(theme.is_some() && keep.is_some() && notify.is_some());
     assert_eq!(mcp.all().unwrap().len(), 3);
 }
 
@@ -50,7 +59,11 @@ fn every_word_is_read() {
         ("unknown", ["tell", "ask", "ask"]),
         ("commands.env", ["core", "filtered", "all"]),
         ("approve", ["edits", "edits", "edits"]),
+        ("mode", ["ask", "edits", "plan"]),
+        ("notify", ["auto", "bell", "off"]),
+        ("notify", ["osc9", "osc777", "off"]),
         ("commands.sandbox", ["on", "off", "off"]),
+        ("theme", ["light", "dark", "dark"]),
     ] {
         for word in words {
             let text = format!("{key} = \"{word}\"");

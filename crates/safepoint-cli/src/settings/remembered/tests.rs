@@ -25,6 +25,7 @@ fn full(stops: Stops, on_full: OnFull, withheld: Withheld) -> Setup {
         on_full: Some(on_full),
         tools: Some("shell".into()),
         root: Some("/work".into()),
+        project: None,
         max_rounds: Some(50),
         timeout: Some(Duration::from_millis(1500)),
         withheld: Some(withheld),
@@ -50,6 +51,7 @@ fn what_is_remembered() {
     let stops = stops.into_iter().map(|stops| full(stops, OnFull::Refuse, Withheld::Backend));
     let on_full = on_full.into_iter().map(|on_full| full(Stops::Hard, on_full, Withheld::Backend));
     let withheld = withheld.into_iter().map(|withheld| full(Stops::Hard, OnFull::Refuse, withheld));
-    let all = [Setup::default()].into_iter().chain(stops).chain(on_full).chain(withheld);
+    let project = Setup { project: Some("/work".into()), ..Setup::default() };
+    let all = [Setup::default()].into_iter().chain(stops).chain(on_full).chain(withheld).chain([project]);
     golden("setup").json("setup", all).check();
 }

@@ -20,7 +20,7 @@ use sse_stream::Sse;
 use url::Url;
 
 use super::{
-    super::address,
+    super::{address, server::TokenSource},
     Failed, NoMessage,
     answer::{self, AnswerKind, AskedPost},
     events,
@@ -37,7 +37,11 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 
 /// Streamable HTTP over a pool of our own.
 #[derive(Clone)]
-pub(in super::super) struct StreamableClient(pub(super) HttpClient);
+pub(in super::super) struct StreamableClient {
+    pub(super) client: HttpClient,
+    /// Asked before each request.
+    pub(super) token: Option<TokenSource>,
+}
 
 /// What a request is sent with.
 struct SentWith {
@@ -71,9 +75,12 @@ fn unsent(uri: &str, why: String) -> Failed {
 }
 
 impl StreamableClient {
-    fn request(&self, method: Method, uri: &str, with: SentWith) -> Result<Request, Failed> {
+    async fn request(&self, method: Method, uri: &str, mut with: SentWith) -> Result<Request, Failed> {
         let address = Url::parse(uri).map_err(|error| unsent(uri, error.to_string()))?;
-        Ok(self.0.request(method, &address).headers(with.into_headers(uri)?))
+        if let Some(token) = &self.token {
+            with.token = Some(token().await.map_err(|why| unsent(uri, why))?);
+        }
+        Ok(self.client.request(method, &address).headers(with.into_headers(uri)?))
     }
 }
 
@@ -114,7 +121,8 @@ impl StreamableHttpClient for StreamableClient {
         let has_session = session.is_some();
         let with = SentWith { session, last: None, token, headers };
         let own = [(ACCEPT, ACCEPTED), (CONTENT_TYPE, JSON)];
-        let request = self.request(Method::POST, &uri, with)?.headers(own.into_iter().collect()).body(body);
+        let request =
+            self.request(Method::POST, &uri, with).await?.headers(own.into_iter().collect()).body(body);
         let response = sent(request, &uri).await?;
         answer::read(response, &AskedPost { message: &message, has_session, uri: &uri }, most).await
     }
@@ -127,7 +135,7 @@ impl StreamableHttpClient for StreamableClient {
         headers: Headers,
     ) -> Result<(), Failed> {
         let with = SentWith { session: Some(session), last: None, token, headers };
-        let status = sent(self.request(Method::DELETE, &uri, with)?, &uri).await?.status();
+        let status = sent(self.request(Method::DELETE, &uri, with).await?, &uri).await?.status();
         if status == StatusCode::METHOD_NOT_ALLOWED {
             tracing::debug!("the MCP server ends its sessions by itself");
             return Ok(());
@@ -158,7 +166,7 @@ impl StreamableHttpClient for StreamableClient {
     ) -> Result<Events, Failed> {
         let with = SentWith { session, last, token, headers };
         let accepted = [(ACCEPT, ACCEPTED)].into_iter().collect();
-        let response = sent(self.request(Method::GET, &uri, with)?.headers(accepted), &uri).await?;
+        let response = sent(self.request(Method::GET, &uri, with).await?.headers(accepted), &uri).await?;
         if response.status() == StatusCode::METHOD_NOT_ALLOWED {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);
         }

@@ -75,8 +75,9 @@ async fn once(
 ) -> Result<Connected, McpError> {
     let wrong = |kind, what: String| McpError::new(&link.server.name, kind, what);
     let notices = Notices::default();
-    if let Endpoint::Http { url, headers } = &link.server.endpoint {
-        let transport = http::transport(url, headers).map_err(|what| wrong(Kind::Description, what))?;
+    if let Endpoint::Http { url, headers, token } = &link.server.endpoint {
+        let transport =
+            http::transport(url, headers, token.clone()).map_err(|what| wrong(Kind::Description, what))?;
         let running = shake_hands(link, transport, &notices, mode).await?;
         return Ok(Connected::new(running, notices, number, None));
     }

@@ -53,7 +53,7 @@ pub const PARKED: &str = "its owners died five times before it was at rest";
 pub const NAMED_AGAIN_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// How long a session waits for its next owner after this many have died. A part of it depends on the session alone, so that
-/// sessions that were held together are taken up apart, and the one that kills its owners is told from the others.
+/// sessions that were held together are taken apart, and the one that kills its owners is distinguished from the others.
 #[must_use]
 pub fn retry_after(session: &SessionId, tries: u16) -> Duration {
     const BACKOFF: [u64; 5] = [0, 0, 2, 8, 30];

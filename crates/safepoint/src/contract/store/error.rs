@@ -29,7 +29,7 @@ pub enum Error {
         /// The newest epoch.
         newest: u64,
     },
-    /// The node was declared dead: it holds nothing and records nothing any more. A process that goes on joins again, under
+    /// The node was declared dead: it holds nothing and records nothing any more. Its process joins again, under
     /// another id.
     #[error("node {0} was declared dead; what it held is for others")]
     Buried(NodeId),
@@ -42,7 +42,7 @@ pub enum Error {
     /// A node of this name is present already.
     #[error("a node called {0} is there already; wait for its end, or join under another name")]
     NodeExists(String),
-    /// The session's owners died again and again. It can be read and stopped; nobody takes it until it is unparked.
+    /// The session's owners died again and again. It can be read and stopped; no node takes it until it is unparked.
     #[error("session {0} is parked: {1}")]
     Parked(SessionId, String),
     /// The lease ended before it could be renewed: another process may have the session.

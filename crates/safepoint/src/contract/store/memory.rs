@@ -22,6 +22,7 @@ use super::{
 
 mod append;
 mod changes;
+mod due;
 mod items;
 mod nodes;
 mod session;

@@ -22,6 +22,8 @@ pub(crate) struct Cut {
 
 /// Once it is full, it is cut to this part of its room, so that the next rounds fit and the provider's cache holds.
 const KEPT_PART: u64 = 2;
+/// Of a conversation that is compacted, at most this part stays as it is.
+const COMPACTED_KEPT: u64 = 8;
 /// Of a conversation that was refused, at most this many parts are kept.
 const REFUSED_KEPT: u64 = 3;
 /// Of this many.
@@ -66,6 +68,19 @@ impl WindowMeter {
                  alone have about {least}"
             )
         })
+    }
+
+    /// Where the conversation is cut to be compacted; `None` if nothing stands before the run's own input, or all of that is
+    /// summarised already.
+    pub(crate) fn compaction(&self, history: &History) -> Option<Cut> {
+        let tokens = history.tokens(self.fixed);
+        let kept = history.sent().bytes() / COMPACTED_KEPT;
+        let all = places(history);
+        let fits = |(_, rest): &&(usize, u64)| *rest <= kept;
+        let (entries, _) = *all.iter().find(fits).or(all.last())?;
+        // What fitted the model until now may be read at once.
+        let room = self.window.room().min(tokens);
+        Some(Cut { entries, keeps_from: entries, tokens, room })
     }
 
     /// The first place behind which the rest is small enough; otherwise the last one, if the rest fits at
@@ -118,7 +133,8 @@ impl WindowMeter {
 
     /// The same, with a summary.
     pub(crate) fn summed_up(&self, history: &History, cut: &Cut, summary: &str) -> Omission {
-        let text = format!("does not fit. A summary of it:]\n\n{summary}");
+        let why = if self.is_compacting() { "was compacted." } else { "does not fit." };
+        let text = format!("{why} A summary of it:]\n\n{summary}");
         self.shortened(history, cut, OmissionKind::Summary, &text)
     }
 

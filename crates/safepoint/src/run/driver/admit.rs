@@ -148,7 +148,7 @@ impl Driver {
         &mut self,
         index: usize,
         call: &ToolCall,
-        Allowed { args, is_changed, asked, definition }: Allowed,
+        Allowed { args, is_changed, asked, definition, .. }: Allowed,
     ) -> Result<(), LogFailure> {
         let spec = match self.cx.def.tools.fit(&call.name, &args) {
             Ok(tool) => tool.spec().clone(),

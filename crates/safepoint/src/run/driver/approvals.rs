@@ -231,7 +231,7 @@ impl Driver {
 
     /// Why the changed arguments of a decision cannot be used, if its giver can still give others (S8.14).
     pub(super) fn unfit(&self, id: &ApprovalId, ruled: &Ruled) -> Option<DecideError> {
-        let Decision::ApproveWith { args } = &ruled.decision else { return None };
+        let Decision::ApproveWith { args, .. } = &ruled.decision else { return None };
         let call = self.machine.asked(id).filter(|_| !ruled.is_taken)?;
         self.cx.def.tools.fit(&call.call.name, args).err().map(DecideError::unfit)
     }

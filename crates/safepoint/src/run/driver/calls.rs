@@ -163,9 +163,12 @@ impl Driver {
         &mut self,
         mut asked: Vec<Arc<Fact>>,
         call: &ToolCall,
-        ending: Box<CallEnd>,
+        mut ending: Box<CallEnd>,
         is_continued: bool,
     ) -> Result<(), LogFailure> {
+        if let Some(said) = self.machine.find(&call.id).and_then(Call::said) {
+            ending.add(&self.cx.def.secrets.clean_text(said.to_owned()));
+        }
         let (ended, given) = ended_fact(*ending, call, self.machine.rounds());
         let Fact::CallEnded { report, .. } = &*ended else { return Ok(()) };
         let next = is_continued && asked.is_empty() && self.calls_model_after(report);

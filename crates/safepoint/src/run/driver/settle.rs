@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     contract::log::LogError,
+    definition::window::WindowMeter,
     run::{
         machine::CallState,
         outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped, Suspended},
@@ -167,6 +168,10 @@ impl Driver {
 
     /// What was said last, by the model or by the remote agent in its place.
     fn said_last(&self) -> LastWords {
+        if self.cx.def.meter.as_ref().is_some_and(WindowMeter::is_compacting) {
+            // A summary is no answer, and nothing else was said.
+            return LastWords::default();
+        }
         if !self.cx.def.is_remote {
             return self.machine.last_words();
         }

@@ -11,7 +11,7 @@ use crate::{
         hook::HookOf,
         model::{Guarded, GuardedConversation, GuardedReply, ModelSpec},
     },
-    definition::window::{Cut, INSTRUCTIONS, Summariser, WindowMeter, transcript},
+    definition::window::{Cut, Summariser, WindowMeter, transcript},
     value::{
         event::{Completion, ErrorReport, Fact},
         history::{History, Message},
@@ -77,7 +77,7 @@ impl Driver {
         let input = self.hooks.take_request(&of).unwrap_or_else(|| self.to_summarise(&cut, meter));
         let announced = self.record(Fact::SummaryStarted { round }).await?;
         let output_bytes = def.limits.model_output_bytes;
-        let spec = ModelSpec { system: Some(INSTRUCTIONS.into()), output_bytes, ..ModelSpec::default() };
+        let spec = ModelSpec { system: Some(meter.instructions()), output_bytes, ..ModelSpec::default() };
         let conversation = model.open(spec);
         let summary = Box::new(SummaryCall { cut, input, model, conversation });
         self.stream(round, Some(summary), (gate, &announced)).await
@@ -100,8 +100,8 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let text = message.text();
         let whole = match whole {
-            Completion::Complete if text.trim().is_empty() => Completion::Failed(silent()),
-            Completion::Failed(error) => Completion::Failed(unsummed(error)),
+            Completion::Complete if text.trim().is_empty() => Completion::Failed(self.unsummed(silent())),
+            Completion::Failed(error) => Completion::Failed(self.unsummed(error)),
             whole @ (Completion::Complete | Completion::Stopped | Completion::Steered) => whole,
         };
         let shortened = match (&whole, &self.cx.def.meter) {
@@ -114,6 +114,16 @@ impl Driver {
         Ok(())
     }
 
+    /// The error of a summary that failed.
+    fn unsummed(&self, error: ErrorReport) -> ErrorReport {
+        let meter = self.cx.def.meter.as_ref();
+        let what = match meter.is_some_and(WindowMeter::is_compacting) {
+            true => "the conversation was not compacted: its summary failed",
+            false => "the conversation does not fit, and its summary failed",
+        };
+        ErrorReport { message: format!("{what}: {}", error.message), ..error }
+    }
+
     /// Fails the run, since nothing is sent that cannot fit.
     pub(super) fn refuse(&mut self, text: String) {
         let hint = "give the run a larger window (and a model that has it), let it drop or summarise its oldest \
@@ -122,12 +132,7 @@ impl Driver {
     }
 }
 
-fn unsummed(error: ErrorReport) -> ErrorReport {
-    let message = format!("the conversation does not fit, and its summary failed: {}", error.message);
-    ErrorReport { message, ..error }
-}
-
 fn silent() -> ErrorReport {
     let hint = "resume to try again, or let the run drop its oldest rounds";
-    unsummed(ErrorReport::new("provider", "the model said nothing", Some(hint)))
+    ErrorReport::new("provider", "the model said nothing", Some(hint))
 }

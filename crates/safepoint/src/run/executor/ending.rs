@@ -71,6 +71,13 @@ impl CallEnd {
         }
     }
 
+    /// Adds what a person tells the model, who changed the call. A wire that takes the value alone would leave it out.
+    pub(crate) fn add(&mut self, said: &str) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        self.text = format!("{}{gap}{said}", self.text);
+        self.structured = None;
+    }
+
     pub(crate) fn new(status: CallStatus, text: impl Into<String>) -> Self {
         Self {
             status,

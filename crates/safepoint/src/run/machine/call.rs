@@ -72,14 +72,17 @@ pub(crate) struct Allowed {
     pub(crate) asked: Value,
     /// The tool as it was declared then; empty if an older release asked.
     pub(crate) definition: String,
+    /// What the person tells the model with the result; empty for nothing.
+    message: String,
 }
 
 impl Allowed {
     /// An approval of what was asked about, with the person's arguments if they changed it.
-    fn by(request: &ApprovalRequest, changed: Option<&Value>) -> Self {
+    fn by(request: &ApprovalRequest, changed: Option<(&Value, &str)>) -> Self {
         let (is_changed, asked) = (changed.is_some(), request.args.clone());
-        let args = Arc::new(changed.unwrap_or(&asked).clone());
-        Self { args, is_changed, asked, definition: request.definition.clone() }
+        let (args, message) = changed.unwrap_or((&asked, ""));
+        let (args, message) = (Arc::new(args.clone()), message.to_owned());
+        Self { args, is_changed, asked, definition: request.definition.clone(), message }
     }
 }
 
@@ -109,7 +112,9 @@ impl Call {
         }
         match answer {
             Resolution::Decided(Decision::Approve | Decision::ApproveAlways { .. }) => self.approve(None),
-            Resolution::Decided(Decision::ApproveWith { args }) => self.approve(Some(args)),
+            Resolution::Decided(Decision::ApproveWith { args, message }) => {
+                self.approve(Some((args, message)));
+            }
             // If the call itself ends, a separate fact follows.
             Resolution::Withdrawn => {
                 self.step = if self.is_lost() { CallState::EffectUnknown } else { self.wanted() };
@@ -119,11 +124,16 @@ impl Call {
     }
 
     /// The approved arguments may differ from those that the model requested.
-    fn approve(&mut self, changed: Option<&Value>) {
+    fn approve(&mut self, changed: Option<(&Value, &str)>) {
         if let CallState::AwaitingApproval(request) = &self.step {
             self.allowed = Some(Allowed::by(request, changed));
         }
         self.step = self.wanted();
+    }
+
+    /// What the person who approved it tells the model with the result (S8.20).
+    pub(crate) fn said(&self) -> Option<&str> {
+        self.allowed.as_ref().map(|allowed| allowed.message.as_str()).filter(|said| !said.is_empty())
     }
 
     /// What was approved is not what would run any more.

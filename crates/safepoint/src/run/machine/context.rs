@@ -5,7 +5,7 @@ use safepoint_scope::{Code, SafePoints};
 use super::{Machine, NextStep};
 use crate::{
     definition::window::WindowMeter,
-    value::{limits::Limits, usage::Price},
+    value::{limits::Limits, receipt::Ending, usage::Price},
 };
 
 /// What is known beside the facts when the next step is chosen: the limits (S12.1), and whether a steer is
@@ -39,6 +39,10 @@ impl StepContext<'_> {
     /// The model call, or what must come before it so that the conversation fits its window (S12.2).
     pub(super) fn fitted(&self, machine: &Machine, gate: SafePoints) -> NextStep {
         let Some(meter) = self.meter else { return NextStep::CallModel { gate } };
+        if meter.is_compacting() {
+            let cut = meter.compaction(machine.history()).filter(|_| machine.summaries().is_empty());
+            return cut.map_or(NextStep::Settle(Ending::Done), |cut| NextStep::Summarise { cut, gate });
+        }
         let fit = match machine.is_too_long() {
             true => meter.fit_refused(machine.history()).map(Some),
             false => meter.fit(machine.history()),
@@ -49,6 +53,11 @@ impl StepContext<'_> {
             (Ok(Some(cut)), Some(_)) => NextStep::Summarise { cut, gate },
             (Err(why), _) => NextStep::Refuse(why),
         }
+    }
+
+    /// Whether the run only compacts its conversation: it takes no steer, since no model would answer it.
+    pub(super) fn is_compacting(&self) -> bool {
+        self.meter.is_some_and(WindowMeter::is_compacting)
     }
 
     /// The limit that is reached, over all attempts of the run (S12.6).

@@ -188,7 +188,7 @@ impl<T: Item> Driver<T> {
     /// Why the changed arguments of a decision cannot be used, if that is known here: of a question of the turn's own run
     /// about a tool that its agent always has. What is not known here, the run finds out when it uses the decision.
     async fn unfit(&mut self, id: &ApprovalId, ruled: &Ruled) -> Option<DecideError> {
-        let Decision::ApproveWith { args } = &ruled.decision else { return None };
+        let Decision::ApproveWith { args, .. } = &ruled.decision else { return None };
         let asked = self.open_questions().await.into_iter().find(|asked| asked.id == *id)?;
         if !asked.path.is_root() || asked.question == ApprovalKind::DuringCall || self.lacks_agent() {
             return None;

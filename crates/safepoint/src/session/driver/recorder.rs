@@ -45,6 +45,16 @@ impl Default for Recorder {
     }
 }
 
+impl Recorder {
+    /// Gives the session a title. One that is not recorded changes nothing else.
+    pub(super) async fn rename(&self, title: &str) -> Result<(), store::Error> {
+        match &self.journal {
+            Some(journal) if self.persisted == Persisted::Yes => journal.rename(title).await,
+            Some(_) | None => Err(store::Error::NotStored),
+        }
+    }
+}
+
 impl<T: Item> Driver<T> {
     /// Records what these actions announce. An action that could not be recorded does not happen: the turn
     /// does not begin, and the session ends.

@@ -13,7 +13,7 @@ use crate::{
     History, Usage,
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds, OnUnknownEffect},
     history::Message,
-    ids::{ApprovalId, CallId, ItemId, Path, RunId, SessionId, SteerId, TurnId},
+    ids::{ApprovalId, CallId, ItemId, NodeId, Path, RunId, SessionId, SteerId, TurnId},
     message::{
         AssistantMessage, Block, CallResult, Citation, Part, PartKind, PartSource, ProviderBlock,
         ProviderPart, Reasoning, ResultStatus, ToolCall, UserMessage,
@@ -32,6 +32,7 @@ fn ids_and_numbers() {
         .json("approval id", [ApprovalId::from("apr_1")])
         .json("steer id", [SteerId::from("str_1")])
         .json("session id", [SessionId::from("ses_1")])
+        .json("node id", [NodeId::from("node_1")])
         .json("item id", [ItemId::new(7)])
         .json("turn id", [TurnId::new(7)])
         .json("path", [Path::default(), super::samples::path()])
@@ -309,6 +310,10 @@ fn approvals() {
             }),
         )
         .json("decision", decisions())
+        .json(
+            "decision with a message",
+            [Decision::ApproveWith { args: json!({"amount": 5}), message: "the user lowered it".into() }],
+        )
         .json::<ApprovalRequest>("approval request", [plain_question(), question()])
         .check();
 }
@@ -318,7 +323,7 @@ pub(super) fn decisions() -> Vec<Decision> {
         Decision::Approve => Decision::Approve;
         Decision::ApproveAlways { .. } =>
             Decision::ApproveAlways { covers: AllowScope::Call }, Decision::ApproveAlways { covers: AllowScope::Tool };
-        Decision::ApproveWith { .. } => Decision::ApproveWith { args: json!({"amount": 5}) };
+        Decision::ApproveWith { .. } => Decision::approve_with(json!({"amount": 5}));
         Decision::Deny { .. } => Decision::Deny { message: "no".into() };
         Decision::Respond { .. } => Decision::Respond { result: "done by hand".into() };
     })

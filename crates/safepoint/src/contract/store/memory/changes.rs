@@ -1,4 +1,4 @@
-//! What others do to the sessions of a node, told as soon as it is done.
+//! What others do to the sessions of a node, as soon as it is done.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -11,7 +11,9 @@ use super::{
     MemoryState,
 };
 
+/// A node that listens.
 struct Listening {
+    /// The store's. Held to take what is new, and never across an await.
     state: Arc<Mutex<MemoryState>>,
     node: NodeId,
     found: VecDeque<Change>,

@@ -1,7 +1,7 @@
 //! The nodes of the store in memory: who holds what, and what wants an owner.
 //!
 //! **Invariants**: a session is in the `held` of one node at most, of the one that its `held` names, and that one is
-//! present. `dues` has exactly the sessions that are free, not parked and due.
+//! present.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -15,9 +15,8 @@ use crate::value::ids::{NodeId, SessionId};
 
 use super::{
     super::{
-        Among, ApprovalsToWithdraw, Cause, Change, Changes, Due, Environment, Error, FORGOTTEN_AFTER, Lease,
-        Leaving, MOST_TRIES, NAMED_AGAIN_AFTER, NewNode, NodeRow, NodeState, PARKED, Rest, StopIntent,
-        Tenure, retry_after,
+        Change, Changes, Environment, Error, FORGOTTEN_AFTER, Lease, Leaving, MOST_TRIES, NewNode, NodeRow,
+        NodeState, PARKED, Rest, Tenure, retry_after,
     },
     MemoryState,
     session::Holding,
@@ -30,7 +29,7 @@ pub(super) struct Member {
     /// Its place in the order in which nodes joined.
     order: u64,
     held: BTreeSet<SessionId>,
-    /// What others changed and the node has not been told.
+    /// What others changed and the node has not read.
     touched: BTreeSet<SessionId>,
     pub(super) woken: Arc<Notify>,
 }
@@ -61,6 +60,23 @@ impl Members {
     fn present(&mut self, id: &NodeId) -> Result<&mut Member, Error> {
         let member = self.by_id.get_mut(id).filter(|member| member.row.state.is_present());
         member.ok_or_else(|| Error::Buried(id.clone()))
+    }
+
+    /// What others did to a session that this node holds is to be read by it.
+    pub(super) fn touch(&mut self, node: &NodeId, session: &SessionId) {
+        if let Some(member) = self.by_id.get_mut(node) {
+            member.touched.insert(session.clone());
+            member.woken.notify_one();
+        }
+    }
+
+    /// Every session that a node holds.
+    pub(super) fn held(&self) -> BTreeSet<SessionId> {
+        self.by_id.values().flat_map(|member| member.held.iter().cloned()).collect()
+    }
+
+    pub(super) fn held_by(&self, node: &NodeId) -> BTreeSet<SessionId> {
+        self.get(node).map(|member| member.held.clone()).unwrap_or_default()
     }
 
     fn forget_old(&mut self, now: Timestamp) {
@@ -250,7 +266,7 @@ impl MemoryState {
         Err(Error::Fenced { session, epoch, newest })
     }
 
-    /// Nobody holds the session any more.
+    /// No node holds the session any more.
     pub(super) fn let_go(&mut self, id: &SessionId) {
         let Some(held) = self.sessions.get_mut(id).and_then(|session| session.held.take()) else { return };
         if let Some(member) = self.members.by_id.get_mut(&held.node) {
@@ -259,95 +275,7 @@ impl MemoryState {
         }
     }
 
-    /// Another process gave the session something to do: its holder is told, or it wants one.
-    pub(super) fn touch(&mut self, id: &SessionId, now: Timestamp) {
-        let Some(session) = self.sessions.get(id) else { return };
-        match &session.held {
-            Some(held) => {
-                if let Some(member) = self.members.by_id.get_mut(&held.node) {
-                    member.touched.insert(id.clone());
-                    member.woken.notify_one();
-                }
-            }
-            None => {
-                let due = session.due.map_or(now, |due| due.min(now));
-                self.make_due(id, Some(due));
-            }
-        }
-    }
-
-    pub(super) fn make_due(&mut self, id: &SessionId, due: Option<Timestamp>) {
-        let Some(session) = self.sessions.get_mut(id) else { return };
-        if let Some(before) = std::mem::replace(&mut session.due, due) {
-            self.dues.remove(&(session.priority, before, id.clone()));
-        }
-        if let Some(due) = due.filter(|_| session.parked.is_none()) {
-            self.dues.insert((session.priority, due, id.clone()));
-        }
-    }
-
-    pub(super) fn due(&mut self, most: usize, now: Timestamp) -> Vec<Due> {
-        let mut found = Vec::new();
-        for (_, due, id) in &self.dues {
-            let Some(session) = self.sessions.get_mut(id) else { continue };
-            let was_named =
-                session.named.is_some_and(|at| at <= now && now.duration_since(at) < NAMED_AGAIN_AFTER);
-            if *due > now || was_named {
-                continue;
-            }
-            if found.len() >= most {
-                break;
-            }
-            session.named = Some(now);
-            let (pool, priority, tries) = (session.pool.clone(), session.priority, session.tries);
-            found.push(Due { session: id.clone(), pool, priority, tries });
-        }
-        found
-    }
-
-    pub(super) fn unpark(&mut self, id: &SessionId, now: Timestamp) -> Result<(), Error> {
-        let session = self.session_mut(id)?;
-        session.tries = 0;
-        if session.parked.take().is_some() {
-            self.make_due(id, Some(now));
-        }
-        Ok(())
-    }
-
-    pub(super) fn ask_stops(
-        &mut self,
-        among: Among,
-        stop: &StopIntent,
-        now: Timestamp,
-    ) -> Result<u64, Error> {
-        if stop.approvals != ApprovalsToWithdraw::Stay {
-            let why = "a stop of many sessions withdraws no approvals; ask each of them alone";
-            return Err(Error::Failed(Cause::new(why)));
-        }
-        let ids: BTreeSet<SessionId> = match among {
-            Among::Held => {
-                self.members.by_id.values().flat_map(|member| member.held.iter().cloned()).collect()
-            }
-            Among::Node(node) => {
-                self.members.get(&node).map(|member| member.held.clone()).unwrap_or_default()
-            }
-            Among::Pool(pool) => {
-                let is_of = |session: &super::session::Session| session.pool == pool;
-                self.sessions.iter().filter(|(_, session)| is_of(session)).map(|(id, _)| id.clone()).collect()
-            }
-            Among::These(these) => these.into_iter().collect(),
-        };
-        for id in &ids {
-            self.session(id)?;
-        }
-        for id in &ids {
-            self.change(id, now, |session| Ok(session.ask_stop(stop.clone(), now)))?;
-            self.touch(id, now);
-        }
-        Ok(ids.len() as u64)
-    }
-
-    /// What others did that the node was not told yet; an error once it is not present any more.
+    /// What others did that the node has not read yet; an error once it is not present any more.
     pub(super) fn take_changes(&mut self, node: &NodeId) -> Result<Vec<Change>, Error> {
         let touched = std::mem::take(&mut self.members.present(node)?.touched);
         let change = |id: SessionId| {

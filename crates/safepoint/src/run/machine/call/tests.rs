@@ -148,7 +148,7 @@ fn a_call_of_a_dead_process_is_in_doubt() {
 /// S8.2, S7.3: an answer moves the call as it says, and one that is given up or expires is followed by its end.
 #[test]
 fn an_answer_moves_its_call() {
-    let changed = || Decision::ApproveWith { args: json!("changed") };
+    let changed = || Decision::approve_with(json!("changed"));
     let always = || Decision::ApproveAlways { covers: AllowScope::Tool };
     for (answer, word) in [
         (Resolution::Decided(Decision::Approve), "approved \"asked\" false"),

@@ -1,0 +1,42 @@
+//! What a conversation is about: the repository, or the directory, that it was begun in.
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository that a directory is in, without symbolic links; the directory itself if it is in none.
+pub(crate) fn root_of(directory: &Path) -> PathBuf {
+    let real = directory.canonicalize().unwrap_or_else(|_gone| directory.to_owned());
+    let root = real.ancestors().find(|part| part.join(".git").exists()).map(Path::to_owned);
+    root.unwrap_or(real)
+}
+
+/// The project of the current directory, or of the one that was named.
+///
+/// # Errors
+/// If the working directory cannot be used.
+pub(crate) fn here(named: Option<&Path>) -> std::io::Result<PathBuf> {
+    Ok(match named {
+        Some(named) => root_of(named),
+        None => root_of(&std::env::current_dir()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S7.40
+    #[test]
+    fn the_project_of_a_directory_is_the_root_of_its_repository() {
+        let place = tempfile::tempdir().unwrap();
+        let real = place.path().canonicalize().unwrap();
+        let deep = real.join("repository/src/deep");
+        std::fs::create_dir_all(&deep).unwrap();
+        assert_eq!(root_of(&deep), deep, "it is in none");
+        // As in a worktree, where it is a file.
+        std::fs::write(real.join("repository/.git"), "gitdir: elsewhere").unwrap();
+        std::os::unix::fs::symlink(&deep, real.join("link")).unwrap();
+        for directory in [deep, real.join("link"), real.join("repository")] {
+            assert_eq!(root_of(&directory), real.join("repository"));
+        }
+    }
+}
