@@ -15,7 +15,7 @@ use safepoint::{
 };
 use safepoint_stores::{SqliteStore, sqlite::SqliteOptions};
 use safepoint_testkit::store_suite::{
-    acquire, item, owner,
+    acquire, give_back, item, owner,
     play::{Picture, Player, alike, script},
     record,
 };
@@ -286,17 +286,17 @@ async fn only_a_session_in_which_nothing_was_said_is_removed_as_unused() {
     for id in ["empty", "said", "waits", "held"] {
         store.create(NewSession::of(id)).await.unwrap();
     }
-    let lease = store.acquire(&"said".into(), owner(1), TTL).await.unwrap();
+    let lease = acquire(&store, &"said".into(), owner(1), TTL).await.unwrap();
     store.append(&lease, vec![Write::Record(record("x"))], Durability::Durable).await.unwrap();
-    store.release(&lease).await.unwrap();
+    give_back(&store, &lease).await.unwrap();
     store.push(&"waits".into(), item("x", "hello")).await.unwrap();
-    let held = store.acquire(&"held".into(), owner(1), TTL).await.unwrap();
+    let held = acquire(&store, &"held".into(), owner(1), TTL).await.unwrap();
     for (id, was_unused) in [("empty", true), ("said", false), ("waits", false)] {
         assert_eq!(store.remove_if_unused(&id.into()).await.unwrap(), was_unused, "{id}");
     }
     assert!(matches!(store.remove_if_unused(&"held".into()).await, Err(Error::Held(..))));
     assert!(matches!(store.remove_if_unused(&"empty".into()).await, Err(Error::NoSession(_))));
-    store.release(&held).await.unwrap();
+    give_back(&store, &held).await.unwrap();
     assert!(store.remove_if_unused(&"held".into()).await.unwrap());
     store.withdraw(&"waits".into(), 1).await.unwrap();
     assert!(store.remove_if_unused(&"waits".into()).await.unwrap(), "nothing waits any more");
