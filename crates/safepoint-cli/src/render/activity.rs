@@ -12,7 +12,7 @@ use safepoint::{
     receipt::RequestReport,
 };
 
-use crate::render::{edit, screen::Weight, text::brief};
+use crate::render::{call::in_words, edit, screen::Weight};
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
@@ -28,12 +28,12 @@ pub(crate) struct Activity {
 /// A call that runs, or that waits for an approval.
 #[derive(Debug)]
 pub(crate) struct Call {
-    id: CallId,
+    pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) args: String,
     pub(crate) state: CallState,
     pub(crate) since: Instant,
-    /// Its last progress message.
+    /// The end of what it has reported.
     pub(crate) progress: String,
 }
 
@@ -53,6 +53,17 @@ pub(crate) enum PendingStop {
 }
 
 const MODEL: &str = "the model";
+
+impl Call {
+    /// More of its output: the end of it is kept.
+    fn report(&mut self, text: &str) {
+        const KEPT: usize = 16 << 10;
+        self.progress.push_str(text);
+        let over = self.progress.len().saturating_sub(KEPT);
+        let from = (over..).find(|at| self.progress.is_char_boundary(*at)).unwrap_or(over);
+        self.progress.drain(..from);
+    }
+}
 
 impl Activity {
     pub(crate) fn on(&mut self, kind: &EventKind, now: Instant) {
@@ -80,7 +91,7 @@ impl Activity {
                 // Of an edit it is the diff, which is shown as a whole.
                 let mut others = self.calls.iter_mut().filter(|call| !edit::is_edit(&call.name));
                 if let Some(call) = others.find(|call| call.id == *call_id) {
-                    call.progress.clone_from(text);
+                    call.report(text);
                 }
             }
             _ => {}
@@ -151,7 +162,7 @@ impl Activity {
         since: Instant,
     ) {
         self.calls.retain(|other| other.id != *id);
-        let (id, name, args) = (id.clone(), name.to_owned(), brief(args));
+        let (id, name, args) = (id.clone(), name.to_owned(), in_words(name, args));
         self.calls.push(Call { id, name, args, state, since, progress: String::new() });
     }
 

@@ -12,6 +12,7 @@ pub(crate) mod fact;
 pub(crate) mod input;
 pub(crate) mod kept;
 pub(crate) mod keys;
+pub(crate) mod live;
 pub(crate) mod markdown;
 pub(crate) mod mention;
 pub(crate) mod meter;

@@ -31,10 +31,8 @@ use crate::{
     exit,
     output::Drawn,
     render::chat::{
-        events::ChatEvent,
         kept::KeptAsk,
         pane,
-        queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State},
         surface::Surface,
         terminal::{self, Terminal},
@@ -227,27 +225,13 @@ impl Driver {
         self.state.columns = self.surface.columns();
     }
 
-    fn hear(&mut self, event: Event<SessionEvent>) {
-        let received = match event.kind {
-            SessionEvent::Accepted(id) => {
-                let item = self.host.pushed(id).unwrap_or_else(|| {
-                    self.look_at_waiting();
-                    Pushed { text: String::new(), how: PushKind::Queue, origin: Origin::Elsewhere }
-                });
-                ChatEvent::Accepted { id, item }
-            }
-            SessionEvent::TurnStarted { items, .. } => ChatEvent::Started(items),
-            _ => ChatEvent::Event(event),
-        };
-        let acts = self.state.hear(received, Instant::now());
-        self.act(acts);
-    }
-
     pub(super) fn act(&mut self, acts: Vec<Action>) {
         for act in acts {
             match act {
                 Action::Push { text, how } => self.push(text, how),
                 Action::Stop(level) => self.stop(level),
+                Action::Background => self.processes.to_background(),
+                Action::StopCall { run, call, level } => self.stop_call(&run, &call, level),
                 Action::Quit(leave) => self.leave(leave),
                 Action::Suspend => self.suspend(),
                 Action::Withdraw(items) => self.take_back(items, Later::Back),

@@ -48,12 +48,14 @@ impl State {
         match event.kind {
             SessionEvent::Run { turn, event } => {
                 self.meter.event(turn, &event.kind, now);
+                self.live.see(&event.kind, now);
                 self.run_event(&event, now);
                 self.stop_requested(&event.kind);
                 self.who_answered();
             }
             SessionEvent::Background { turn, event } => {
                 self.meter.event(turn, &event.kind, now);
+                self.live.see(&event.kind, now);
                 self.child_event(&event.kind, now);
                 self.who_answered();
             }
@@ -111,6 +113,7 @@ impl State {
         } else {
             self.is_unsaid = true;
         }
+        self.live.begin();
         self.work = Some(Activity::default());
         self.withdraw_plan();
         (self.ctrl_c, self.warned) = (None, None);
@@ -155,7 +158,9 @@ impl State {
     }
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
-        self.modes.see(fact);
+        if self.modes.see(fact) {
+            return;
+        }
         self.shortened(fact);
         if self.todo_fact(fact) {
             return;
@@ -181,19 +186,12 @@ impl State {
                 }
             }
             Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
-            Fact::CallEnded { report, result, extent } => {
-                self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));
-                // The receipt reports a stopped call.
-                if !self.edit_ended(report) && report.stopped_by.is_none() {
-                    self.output(&result.text, extent);
-                }
-            }
+            Fact::CallEnded { .. } => self.call_ended(fact),
             Fact::AttemptOpened { attempt, history, .. } if self.is_unsaid => {
                 self.is_unsaid = false;
                 let asked = history.as_ref().filter(|_| *attempt == 1).and_then(last_said);
-                match asked {
-                    Some(text) => self.said(&text, "from elsewhere"),
-                    None => self.tell(Tone::Aside, "going on"),
+                if let Some(text) = asked {
+                    self.said(&text, "from elsewhere");
                 }
             }
             Fact::ApprovalRequested(question) => self.ask(question.clone(), now),
@@ -207,6 +205,24 @@ impl State {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A call as it began or ended: also one of before the session was opened.
+    pub(crate) fn call(&mut self, fact: &Fact) {
+        match fact {
+            Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
+            _ => self.call_ended(fact),
+        }
+    }
+
+    fn call_ended(&mut self, fact: &Fact) {
+        let Fact::CallEnded { report, result, extent } = fact else { return };
+        let tone = if approval::exit(report).is_some() { Tone::Bad } else { Tone::Aside };
+        self.tell(tone, &format!("▪ {}", approval::ended(report)));
+        // The receipt reports a stopped call.
+        if !self.edit_ended(report) && report.stopped_by.is_none() {
+            self.output(&result.text, extent);
         }
     }
 
@@ -275,7 +291,8 @@ impl State {
             work.settle("", now);
         }
         if receipt.stop.is_some() {
-            self.tell(Tone::Plain, &short::few_lines(&receipt));
+            self.gap();
+            self.tell_columns(&short::few_lines(&receipt));
         }
         self.last = Some(receipt);
         if let ItemOutcome::Failed(_) = fate {
@@ -303,9 +320,10 @@ impl State {
             at_running(&receipt.to_string()).1.to_owned()
         });
         match end {
-            Some(end) if was_stopped => {
-                self.tell(if survivors.is_empty() { Tone::Plain } else { Tone::Bad }, &end);
-            }
+            Some(end) if was_stopped => match survivors {
+                [] => self.tell_columns(&end),
+                _ => self.tell(Tone::Bad, &end),
+            },
             _ if survivors.is_empty() => {}
             _ => self.tell(Tone::Bad, &format!("warning: still running: {}", survivors.join(", "))),
         }

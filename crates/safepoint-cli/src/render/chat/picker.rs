@@ -206,7 +206,7 @@ impl Picker {
         self.list(shown, columns, &mut lines);
         if has_keys {
             let own = if self.hint.is_empty() { String::new() } else { format!(" · {}", self.hint) };
-            let keys = format!("↑↓ · Enter opens{own} · Esc closes");
+            let keys = format!("↑↓ · Enter chooses{own} · Esc closes");
             lines.push(Line::styled(cut(&keys, columns), DIM));
         }
         Pane { lines, cursor }

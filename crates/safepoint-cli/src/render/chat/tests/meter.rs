@@ -117,7 +117,7 @@ fn figures_of_a_request_that_was_cut_are_a_least_one() {
     world.shows("≥ $0.0101");
 }
 
-/// S12.59: what fills the window is shown by part, the files of the project by name, and the parts make the sum.
+/// S12.57: what fills the window is shown by part, the files of the project by name, and the parts make the sum.
 #[test]
 fn the_context_is_shown_by_part() {
     let mut world = World::measured();
