@@ -124,7 +124,7 @@ async fn compare(steps: Vec<PlayStep>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S7.4, S7.6, S8.2, S6.2
+    /// S7.11, S7.4, S7.6, S8.2, S6.2
     #[test]
     fn the_file_answers_as_the_model_does(
         start in session(),
