@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use safepoint::{
     ids::SessionId,
     raw::store::{
@@ -112,18 +113,15 @@ async fn the_urgent_and_the_oldest_come_first(bed: &Bed) -> Result<(), BrokenSto
     same("and then the others", named(bed).await?, vec!["late".to_owned(), "background".to_owned()])
 }
 
+fn in_a_minute(bed: &Bed) -> Result<Timestamp, BrokenStore> {
+    let later = bed.time.now().saturating_add(Duration::from_secs(60));
+    later.map_err(|error| BrokenStore::new(error.to_string()))
+}
+
 async fn a_holder_says_when_it_is_due_again(bed: &Bed) -> Result<(), BrokenStore> {
     for (id, rest) in [
         ("nothing", Rest::Nothing),
-        (
-            "at",
-            Rest::At(
-                bed.time
-                    .now()
-                    .saturating_add(Duration::from_secs(60))
-                    .map_err(|_| BrokenStore::new("no such time"))?,
-            ),
-        ),
+        ("at", Rest::At(in_a_minute(bed)?)),
         ("now", Rest::Now),
         ("unseen", Rest::Nothing),
     ] {
@@ -140,12 +138,7 @@ async fn a_holder_says_when_it_is_due_again(bed: &Bed) -> Result<(), BrokenStore
     bed.time.pass(Duration::from_secs(60));
     must("at its time", named(bed).await?.contains(&"at".to_owned()))?;
     let (session, lease) = bed.held("later").await?;
-    let at = bed
-        .time
-        .now()
-        .saturating_add(Duration::from_secs(60))
-        .map_err(|_| BrokenStore::new("no such time"))?;
-    bed.store.release(&lease, Changes::default(), Rest::At(at)).await?;
+    bed.store.release(&lease, Changes::default(), Rest::At(in_a_minute(bed)?)).await?;
     bed.other.push(&session, item("1", "hello")).await?;
     must("before, if there is something to do", named(bed).await?.contains(&"later".to_owned()))
 }
