@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use safepoint::{
-    approval::Decision,
+    approval::{ApprovalKind, Decision},
     event::{EventKind, Fact, Resolution},
     ids::CallId,
     message::ProviderPart,
@@ -114,7 +114,12 @@ impl Activity {
                 self.call((call_id, name, args), CallState::Runs, now);
             }
             Fact::ApprovalRequested(asked) => {
-                self.call((&asked.call_id, &asked.tool, &asked.args), CallState::Asked, now);
+                // A running call asks in the name of what it would do, behind a slash.
+                let name = match asked.question {
+                    ApprovalKind::DuringCall => asked.tool.rsplit_once('/').map_or(&*asked.tool, |(name, _)| name),
+                    ApprovalKind::BeforeCall | ApprovalKind::AfterUnknownEnd => &asked.tool,
+                };
+                self.call((&asked.call_id, name, &asked.args), CallState::Asked, now);
             }
             Fact::ApprovalResolved { call_id, answer, .. } => {
                 let is_allowed = matches!(

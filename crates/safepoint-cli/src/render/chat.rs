@@ -1,10 +1,12 @@
 //! The chat screen's model: keys and events in, acts and lines out.
 
 pub(crate) mod attention;
+pub(crate) mod calls;
 pub(crate) mod choosing;
 pub(crate) mod commands;
 pub(crate) mod compact;
 pub(crate) mod completion;
+pub(crate) mod copying;
 pub(crate) mod custom;
 pub(crate) mod edits;
 pub(crate) mod events;

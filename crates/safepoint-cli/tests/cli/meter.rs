@@ -92,7 +92,7 @@ fn a_conversation_is_measured_compacted_and_measured_again() {
 #[test]
 fn one_call_is_stopped_alone_and_another_is_moved_to_the_background() {
     let wait =
-        |name: &str| json!({"command": format!("echo begun {name}; echo $$ > {name}; exec sleep 1000")});
+        |name: &str| json!({"command": format!("echo $$ > {name}; echo begun {name}; exec sleep 1000")});
     let world = World::new(&json!([
         {"calls": [{"name": "shell", "args": wait("one")}]},
         {"calls": [{"name": "shell", "args": wait("two")}]},

@@ -126,6 +126,7 @@ impl Left {
                     state.last_message = Some(text);
                 }
                 Said::Model(text) => {
+                    state.answered(&text);
                     state.text(&text);
                     state.end_text();
                 }

@@ -9,7 +9,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 25] = [
+const COMMANDS: [(&str, &str); 26] = [
     ("help", "show this help"),
     (
         "stop",
@@ -36,6 +36,7 @@ const COMMANDS: [(&str, &str); 25] = [
     ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
+    ("copy", "copy the last answer to the clipboard of the terminal (OSC 52)"),
     ("receipt", "show the full receipt of the last turn"),
     ("cost", "show what each turn has used: tokens, time and money where the price is known"),
     ("context", "show what fills the window, by part"),
@@ -110,6 +111,7 @@ impl State {
             ("undo", _) => self.actions.push(Action::Rewind(RewindAsk::Undo)),
             ("retry", _) => self.retry(),
             ("diff", _) => self.page_diff(),
+            ("copy", _) => self.copy(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
                 None => self.tell(Tone::Aside, "no turn has ended yet"),

@@ -167,11 +167,14 @@ impl State {
         }
         match fact {
             Fact::ModelEnded { whole, message, .. } => {
+                self.answered(&message.text());
                 self.end_text();
                 if let Some(sources) = provider::sources(message.citations(), Some(self.columns)) {
                     self.tell(Tone::Aside, &sources);
                 }
                 match whole {
+                    // Where nothing came, there is no place of a cut.
+                    Completion::Stopped if message.text().is_empty() => {}
                     Completion::Stopped => self.tell(Tone::Aside, "(cut here)"),
                     Completion::Steered => self.tell(Tone::Aside, "(cut here by your message)"),
                     Completion::Complete | Completion::Failed(_) => {}
@@ -185,8 +188,7 @@ impl State {
                     self.said(&steer.message.text, &format!("steered, in request {round}"));
                 }
             }
-            Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
-            Fact::CallEnded { .. } => self.call_ended(fact),
+            Fact::CallStarted { .. } | Fact::CallEnded { .. } => self.call(fact),
             Fact::AttemptOpened { attempt, history, .. } if self.is_unsaid => {
                 self.is_unsaid = false;
                 let asked = history.as_ref().filter(|_| *attempt == 1).and_then(last_said);
@@ -205,24 +207,6 @@ impl State {
                 }
             }
             _ => {}
-        }
-    }
-
-    /// A call as it began or ended: also one of before the session was opened.
-    pub(crate) fn call(&mut self, fact: &Fact) {
-        match fact {
-            Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
-            _ => self.call_ended(fact),
-        }
-    }
-
-    fn call_ended(&mut self, fact: &Fact) {
-        let Fact::CallEnded { report, result, extent } = fact else { return };
-        let tone = if approval::exit(report).is_some() { Tone::Bad } else { Tone::Aside };
-        self.tell(tone, &format!("▪ {}", approval::ended(report)));
-        // The receipt reports a stopped call.
-        if !self.edit_ended(report) && report.stopped_by.is_none() {
-            self.output(&result.text, extent);
         }
     }
 

@@ -234,7 +234,7 @@ impl State {
     }
 
     /// Ctrl-B: what runs continues in the background.
-    pub(super) fn to_background(&mut self) {
+    pub(super) fn move_to_background(&mut self) {
         self.actions.push(Action::Background);
         self.tell(
             Tone::Aside,

@@ -20,6 +20,7 @@ use safepoint::{
 
 use super::{
     attention::Attention,
+    copying::Copying,
     custom::CustomCommands,
     edits::Edits,
     input::{Draft, Input},
@@ -171,6 +172,7 @@ pub(crate) struct State {
     pub(super) live: LiveWork,
     pub(crate) attention: Attention,
     pub(crate) todos: Todos,
+    pub(super) copying: Copying,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     /// The diffs of edits, asked about and made.

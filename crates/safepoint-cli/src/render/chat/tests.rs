@@ -29,6 +29,7 @@ use super::{
 };
 use crate::signals::StopLevel;
 
+mod copying;
 mod edits;
 mod handed;
 mod kept;

@@ -1,6 +1,6 @@
 //! What a person reads of calls: how a command ended, what is told of a plan, which key the footer offers.
 
-use safepoint::receipt::ProcessReport;
+use safepoint::{message::AssistantMessage, receipt::ProcessReport};
 use serde_json::json;
 
 use super::*;
@@ -85,7 +85,21 @@ fn a_question_about_an_address_names_the_tool_and_the_address() {
     world.shows("A yes allows exactly this for the rest of the session.");
     world.wait(CALM);
     world.shows("? may it reach: https://docs.rs");
-    world.hides("http_get/reach run");
+    world.hides("http_get/reach");
+}
+
+/// Where nothing of an answer had come, no cut is shown.
+#[test]
+fn a_stop_before_the_first_word_shows_no_cut() {
+    for (text, is_shown) in [("", false), ("It is", true)] {
+        let mut world = World::running();
+        let message = AssistantMessage::of_text(text);
+        let report = json!({"model": "m", "round": 1, "state": "closed", "usage": Usage::new(1, 1),
+            "started_at": Timestamp::UNIX_EPOCH, "ended_at": Timestamp::UNIX_EPOCH});
+        let fact = json!({"fact": "model_ended", "message": message, "whole": "cut", "report": report});
+        world.fact(serde_json::from_value(fact).unwrap());
+        assert_eq!(world.screen().contains("(cut here)"), is_shown, "{text:?}");
+    }
 }
 
 /// An attempt that follows an answer is not announced.
