@@ -41,10 +41,10 @@ impl Passes {
         median(self.all.clone())
     }
 
-    /// Each pass less the same one of another row.
+    /// Each pass less another figure of the same run.
     pub(crate) fn less(&self, other: &Self) -> Self {
         let all = self.all.iter().zip(&other.all).map(|(this, other)| this - other).collect();
-        Self { all, disturbed: both(self.disturbed, other.disturbed) }
+        Self { all, disturbed: self.disturbed.max(other.disturbed) }
     }
 }
 

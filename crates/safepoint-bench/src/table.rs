@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::figures::{Figures, Passes, both, ends};
+use crate::figures::{Figures, Passes, ends};
 
 /// What was measured, against what, and what was wanted.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl Table {
         let ratio = ours.median() / other.median();
         let figures = [shown(ours.median(), unit), shown(other.median(), unit), format!("{ratio:.2}")];
         let goal = format!("≤ {}: {}", short(most), verdict(ratio <= most));
-        self.push(what, figures, goal + &noted(both(ours.disturbed, other.disturbed)));
+        self.push(what, figures, goal + &noted(ours.disturbed.max(other.disturbed)));
     }
 
     /// A figure alone, and what is wanted at the most.
