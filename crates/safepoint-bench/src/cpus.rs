@@ -53,7 +53,7 @@ const ROUND: f64 = 4.0;
 const TICKS: f64 = 100.0;
 
 /// A look at all that the processors did, and at what these processes, their ended children and the kernel's own threads had of
-/// it: those write to a disk for who asked them, and who asks has a share of its own.
+/// it: those write to a disk for another process, whose share of a processor is seen by itself.
 pub(crate) struct ProcessorUse {
     at: Instant,
     busy: f64,

@@ -62,9 +62,9 @@ pub fn run() -> anyhow::Result<()> {
             let is_known = flags.iter().all(|flag| [WRITE, NOT_QUIET].contains(flag));
             anyhow::ensure!(is_known, "there are two flags: {WRITE} and {NOT_QUIET}");
             let written = match (flag(WRITE), flag(NOT_QUIET)) {
-                (false, _) => Written::Nothing,
-                (true, false) => Written::IfQuiet,
-                (true, true) => Written::AsItIs,
+                (false, _) => WrittenDown::Nothing,
+                (true, false) => WrittenDown::IfQuiet,
+                (true, true) => WrittenDown::AsItIs,
             };
             runtime.block_on(bench(&parts, written))
         }
@@ -78,7 +78,7 @@ const NOT_QUIET: &str = "--not-quiet";
 
 /// What becomes of the documentation. Exhaustive: what the flags may say.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Written {
+enum WrittenDown {
     Nothing,
     IfQuiet,
     AsItIs,
@@ -111,8 +111,8 @@ fn serve(cpu: &str) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serving::serve())
 }
 
-/// Measures the parts whose names begin as one of these, which is all of them when there are none.
-async fn bench(parts: &[&str], written: Written) -> anyhow::Result<()> {
+/// Measures the parts whose names begin as one of these, which is all of them when there are none; all but what grows.
+async fn measure(parts: &[&str]) -> anyhow::Result<Table> {
     let mut table = Table::default();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|only| part.starts_with(only));
     if wanted("rounds") {
@@ -151,10 +151,16 @@ async fn bench(parts: &[&str], written: Written) -> anyhow::Result<()> {
     if wanted("store") {
         store::measure(&mut table).await?;
     }
+    Ok(table)
+}
+
+/// Measures these parts, prints what was measured, and writes it down.
+async fn bench(parts: &[&str], written: WrittenDown) -> anyhow::Result<()> {
+    let table = measure(parts).await?;
     println!("{table}");
     let (document, mut sections) = (Document::of_this_project(), Vec::new());
     // A table of some rows would take the place of the whole one.
-    let is_written = written != Written::Nothing;
+    let is_written = written != WrittenDown::Nothing;
     if parts.is_empty() {
         sections = vec![("goals", table.goals()), ("parts", table.parts())];
     }
@@ -171,7 +177,7 @@ async fn bench(parts: &[&str], written: Written) -> anyhow::Result<()> {
     } else if is_written {
         let busy = table.disturbed();
         anyhow::ensure!(
-            busy.is_empty() || written == Written::AsItIs,
+            busy.is_empty() || written == WrittenDown::AsItIs,
             "nothing was written, since something else used a processor while these were measured: {}. Take them again on a \
              quiet machine, or add {NOT_QUIET}",
             busy.join("; ")

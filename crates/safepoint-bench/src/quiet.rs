@@ -15,7 +15,7 @@ const A_ROW: Duration = Duration::from_secs(120);
 const ALL_ROWS: Duration = Duration::from_secs(180);
 /// How often one run is repeated.
 const REPEATS: usize = 4;
-/// How long a look lasts that finds nothing else at work.
+/// How long a look at what else runs lasts.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What all rows have waited and repeated. Held for one sum or one look.
@@ -69,9 +69,12 @@ impl<'a> QuietRow<'a> {
     /// Waits until nothing else uses a processor, as long as there is time.
     async fn wait(&self) -> anyhow::Result<()> {
         let began = Instant::now();
-        let looks = async || tokio::time::sleep(LOOK).await;
         while began.elapsed() < self.left {
-            let look = self.once(&mut async || Ok(looks().await)).await?;
+            let mut nothing = async || {
+                tokio::time::sleep(LOOK).await;
+                Ok(())
+            };
+            let look = self.once(&mut nothing).await?;
             if look.disturbed.is_none() {
                 break;
             }

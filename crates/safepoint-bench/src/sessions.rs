@@ -6,7 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::{StreamExt as _, future::BoxFuture, stream};
+use futures_util::{
+    StreamExt as _,
+    future::{BoxFuture, join_all},
+    stream,
+};
 use safepoint::{
     Agent, Model, Session, StopRequest,
     ids::TurnId,
@@ -214,25 +218,32 @@ fn crowd(kind: &str) -> anyhow::Result<Figures> {
 /// The crowd itself: prints its figures.
 pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
     let figures = match kind {
-        "tasks" => weigh(async |_| drop(tokio::spawn(std::future::pending::<()>()))).await?,
+        "tasks" => weigh(1, async |_| drop(tokio::spawn(std::future::pending::<()>()))).await?,
         "stored" => weigh_stored().await?,
         kind => {
             // A definition is shared by all that work by it.
             let agent = Agent::builder(says()).build();
             let is_used = kind == "used";
-            weigh(async |_| one(&agent, is_used).await).await?
+            weigh(1, async |_| one(&agent, is_used).await).await?
         }
     };
     println!("{} {}", figures[0], figures[1]);
     Ok(())
 }
 
+/// Sessions in a file that are opened at once: they share its commits.
+const AT_ONCE: usize = 100;
+
 /// Idle sessions in a file: on a file system in memory where there is one, since it is not the disk that is measured.
 async fn weigh_stored() -> anyhow::Result<Figures> {
     let folder = tempfile::tempdir_in(durable::IN_MEMORY).or_else(|_none| tempfile::tempdir())?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("idle.db"))?);
     let agent = Agent::builder(says()).build();
-    weigh(async |number| durable::open(&store, &format!("session {number}"), &agent).await.ok()).await
+    let open = async |number| match durable::open(&store, &format!("session {number}"), &agent).await {
+        Ok(session) => session,
+        Err(error) => panic!("a session was not opened: {error:#}"),
+    };
+    weigh(AT_ONCE, open).await
 }
 
 /// One idle session, that has had a turn or none.
@@ -252,15 +263,15 @@ fn says() -> impl Model {
     })
 }
 
-/// Makes a crowd, one session after the other, and measures it while all are idle.
-async fn weigh<O>(make: impl AsyncFn(usize) -> O) -> anyhow::Result<Figures> {
+/// Makes a crowd, `at_once` of them together, and measures it while all are idle.
+async fn weigh<O>(at_once: usize, make: impl AsyncFn(usize) -> O) -> anyhow::Result<Figures> {
     const WATCHED: Duration = Duration::from_secs(2);
     let mut all = Vec::with_capacity(SESSIONS + 1);
     // One first, for all that is made once.
     all.push(make(0).await);
     let before = resident()?;
-    for number in 1..=SESSIONS {
-        all.push(make(number).await);
+    for first in (1..=SESSIONS).step_by(at_once) {
+        all.extend(join_all((first..first + at_once).map(|number| make(number))).await);
     }
     let weight = (resident_at_rest().await? - before) / SESSIONS as f64;
     let switched = switches_in(WATCHED).await?;

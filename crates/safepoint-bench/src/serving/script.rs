@@ -1,9 +1,8 @@
 //! What a user's message asks the model server to do, and the bytes of it: chat completions, streamed.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use memchr::memmem;
-use serde::Deserialize;
 
 use crate::tools::{ECHO, NAP};
 
@@ -115,24 +114,20 @@ impl Results {
     }
 }
 
-/// A message with a result.
-#[derive(Deserialize)]
-struct ToolMessage<'a> {
-    tool_call_id: &'a str,
-    content: &'a str,
-}
+/// A message with a result: its texts by their names.
+struct ToolMessage<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> ToolMessage<'a> {
     /// The message that has this place in it, if it is one with a result.
     fn around(body: &'a [u8], at: usize) -> Option<Self> {
         let begins = memmem::rfind(&body[..at], b"{\"role\":\"tool\"")?;
-        serde_json::Deserializer::from_slice(&body[begins..]).into_iter().next()?.ok()
+        serde_json::Deserializer::from_slice(&body[begins..]).into_iter().next()?.ok().map(Self)
     }
 
     /// Whether it has the id of this round's call, and what that was to say, and nothing else.
     fn is_of(&self, round: usize) -> bool {
-        let number = |text: &str, before: &str| text.strip_prefix(before)?.parse().ok();
-        number(self.tool_call_id, CALL) == Some(round) && number(self.content, "round-") == Some(round)
+        let number = |name: &str, before: &str| self.0.get(name)?.strip_prefix(before)?.parse().ok();
+        number("tool_call_id", CALL) == Some(round) && number("content", "round-") == Some(round)
     }
 }
 
