@@ -1,11 +1,18 @@
 //! `xtask picture`: what a terminal shows, as text with its colours, drawn as an SVG.
 //!
-//! It reads what `tmux capture-pane -e -p` writes: lines, with styles as `ESC [ … m` and nothing else.
+//! It reads what `tmux capture-pane -e -p` writes: lines, with styles as `ESC [ … m` and nothing else that is drawn.
 
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result};
 
+mod colours;
+mod style;
+
+use colours::Theme;
+use style::Style;
+
+/// Columns of a picture, if it is not said.
 const COLUMNS: usize = 80;
 const CELL: f64 = 8.43;
 const ROW: f64 = 18.0;
@@ -15,109 +22,124 @@ const BAR: f64 = 28.0;
 
 /// Draws one file into another; with a title in the bar.
 pub(crate) fn draw(args: &[String]) -> Result<()> {
-    let [from, to, title] = args else { anyhow::bail!("usage: cargo xtask picture FROM.ansi TO.svg TITLE") };
+    const USAGE: &str = "usage: cargo xtask picture FROM.ansi TO.svg TITLE [COLUMNS [light|dark]]";
+    let (from, to, title, rest) = match args {
+        [from, to, title, rest @ ..] if rest.len() <= 2 => (from, to, title, rest),
+        _ => anyhow::bail!(USAGE),
+    };
+    let columns = rest.first().map_or(Ok(COLUMNS), |columns| columns.parse()).context(USAGE)?;
+    let theme = match rest.get(1).map(String::as_str) {
+        None | Some("dark") => Theme::Dark,
+        Some("light") => Theme::Light,
+        Some(_) => anyhow::bail!(USAGE),
+    };
     let text = std::fs::read_to_string(from).with_context(|| format!("{from} cannot be read"))?;
-    std::fs::write(to, svg(&text, title)).with_context(|| format!("{to} cannot be written"))
+    std::fs::write(to, svg(&text, title, columns, theme)).with_context(|| format!("{to} cannot be written"))
 }
 
-fn svg(text: &str, title: &str) -> String {
+fn svg(text: &str, title: &str, columns: usize, theme: Theme) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    #[expect(clippy::cast_precision_loss, reason = "a screen has few rows")]
-    let (width, height) =
-        (COLUMNS as f64 * CELL + 2.0 * MARGIN, lines.len() as f64 * ROW + 2.0 * MARGIN + BAR);
+    let (width, height) = (across(columns) + 2.0 * MARGIN, across_rows(lines.len()) + 2.0 * MARGIN + BAR);
+    let (back, button, bar) = (theme.back(), theme.button(), theme.bar());
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#16181d\"/>\n\
-         <circle cx=\"18\" cy=\"16\" r=\"5\" fill=\"#3a3f4b\"/><circle cx=\"36\" cy=\"16\" r=\"5\" fill=\"#3a3f4b\"/><circle cx=\"54\" cy=\"16\" r=\"5\" fill=\"#3a3f4b\"/>\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{back}\"/>\n\
+         <circle cx=\"18\" cy=\"16\" r=\"5\" fill=\"{button}\"/><circle cx=\"36\" cy=\"16\" r=\"5\" fill=\"{button}\"/><circle cx=\"54\" cy=\"16\" r=\"5\" fill=\"{button}\"/>\n\
          <g font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"{SIZE}\">\n\
-         <text x=\"76\" y=\"21\" fill=\"#7d8590\">{}</text>\n",
+         <text x=\"76\" y=\"21\" fill=\"{bar}\">{}</text>\n",
         escaped(title)
     );
     let mut style = Style::default();
     for (row, line) in lines.iter().enumerate() {
-        #[expect(clippy::cast_precision_loss, reason = "a screen has few rows")]
-        let y = BAR + MARGIN + ROW * (row as f64 + 0.75);
-        draw_line(line, y, &mut style, &mut out);
+        draw_line(line, BAR + MARGIN + across_rows(row), theme, &mut style, &mut out);
     }
     out.push_str("</g>\n</svg>\n");
     out
 }
 
-/// How the next letters look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Style {
-    weight: Weight,
-    is_italic: bool,
-    colour: Option<u8>,
+#[expect(clippy::cast_precision_loss, reason = "a row has few columns")]
+fn across(columns: usize) -> f64 {
+    columns as f64 * CELL
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Weight {
-    #[default]
-    Plain,
-    Bold,
-    Dim,
+#[expect(clippy::cast_precision_loss, reason = "a screen has few rows")]
+fn across_rows(rows: usize) -> f64 {
+    rows as f64 * ROW
 }
 
-impl Style {
-    fn apply(&mut self, code: u8) {
-        match code {
-            0 => *self = Self::default(),
-            1 => self.weight = Weight::Bold,
-            2 => self.weight = Weight::Dim,
-            3 => self.is_italic = true,
-            22 => self.weight = Weight::Plain,
-            23 => self.is_italic = false,
-            31..=36 => self.colour = Some(code),
-            39 => self.colour = None,
-            _ => {}
-        }
-    }
-
-    fn fill(self) -> &'static str {
-        match (self.colour, self.weight) {
-            (Some(31), _) => "#ff7b72",
-            (Some(32), _) => "#7ee787",
-            (Some(33), _) => "#e3b341",
-            (Some(34), _) => "#79c0ff",
-            (Some(35), _) => "#d2a8ff",
-            (Some(36), _) => "#76e3ea",
-            (_, Weight::Dim) => "#8b949e",
-            _ => "#e6edf3",
-        }
-    }
-}
-
-fn draw_line(line: &str, y: f64, style: &mut Style, out: &mut String) {
+fn draw_line(line: &str, y: f64, theme: Theme, style: &mut Style, out: &mut String) {
     let mut column = 0;
     let mut parts = line.split('\x1b');
-    draw_run(parts.next().unwrap_or_default(), y, &mut column, *style, out);
+    draw_run(parts.next().unwrap_or_default(), (y, &mut column), *style, theme, out);
     for part in parts {
+        // The end of a link; its address is no text of the screen.
+        if let Some(text) = part.strip_prefix('\\') {
+            draw_run(text, (y, &mut column), *style, theme, out);
+            continue;
+        }
         let Some((codes, text)) = part.strip_prefix('[').and_then(|part| part.split_once('m')) else {
             continue;
         };
-        if codes.is_empty() {
-            *style = Style::default();
-        }
-        codes.split(';').filter_map(|code| code.parse().ok()).for_each(|code| style.apply(code));
-        draw_run(text, y, &mut column, *style, out);
+        style.apply(codes);
+        draw_run(text, (y, &mut column), *style, theme, out);
     }
 }
 
-fn draw_run(text: &str, y: f64, column: &mut usize, style: Style, out: &mut String) {
+fn draw_run(text: &str, (y, column): (f64, &mut usize), style: Style, theme: Theme, out: &mut String) {
+    let wide: usize = text.chars().map(cells).sum();
+    if let Some(back) = style.back(theme).filter(|_| wide > 0) {
+        let (x, top, width) = (MARGIN + across(*column), y, across(wide));
+        put(
+            out,
+            &format!(
+                "<rect x=\"{x:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{ROW}\" fill=\"{back}\"/>"
+            ),
+        );
+    }
+    // A letter of two columns stands on its own: fonts differ in how wide it is.
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = if cells(first) == 2 {
+            first.len_utf8()
+        } else {
+            rest.find(|letter| cells(letter) == 2).unwrap_or(rest.len())
+        };
+        let (piece, after) = rest.split_at(end);
+        draw_words(piece, (y, *column), style, theme, out);
+        *column += piece.chars().map(cells).sum::<usize>();
+        rest = after;
+    }
+}
+
+fn draw_words(text: &str, (y, column): (f64, usize), style: Style, theme: Theme, out: &mut String) {
     let lead = text.chars().take_while(|c| *c == ' ').count();
-    let words = text.trim_end();
-    #[expect(clippy::cast_precision_loss, reason = "a row has few columns")]
-    let x = MARGIN + CELL * (*column + lead) as f64;
-    *column += text.chars().count();
-    if words.trim().is_empty() {
+    let words = text.trim();
+    if words.is_empty() {
         return;
     }
-    let weight = if style.weight == Weight::Bold { " font-weight=\"bold\"" } else { "" };
-    let slant = if style.is_italic { " font-style=\"italic\"" } else { "" };
-    let (fill, words) = (style.fill(), escaped(words.trim_start()).replace(' ', "\u{a0}"));
-    if writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{fill}\"{weight}{slant}>{words}</text>").is_err()
-    {
+    let (x, line) = (MARGIN + across(column + lead), y + 0.75 * ROW);
+    let (fill, looks) = (style.fill(theme), style.attributes());
+    let words = escaped(words).replace(' ', "\u{a0}");
+    put(out, &format!("<text x=\"{x:.1}\" y=\"{line:.1}\" fill=\"{fill}\"{looks}>{words}</text>"));
+}
+
+/// The columns of a letter, as terminals count them, roughly: none for a mark on the one before it, two for East Asian letters and emoji.
+fn cells(letter: char) -> usize {
+    match letter {
+        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0,
+        '\u{1100}'..='\u{115f}'
+        | '\u{2e80}'..='\u{a4cf}'
+        | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff00}'..='\u{ff60}'
+        | '\u{1f300}'..='\u{1faff}'
+        | '\u{20000}'..='\u{3fffd}' => 2,
+        _ => 1,
+    }
+}
+
+fn put(out: &mut String, element: &str) {
+    if writeln!(out, "{element}").is_err() {
         // Writing to a string does not fail.
     }
 }
@@ -130,11 +152,39 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn drawn(text: &str, theme: Theme) -> String {
+        svg(text, "t & u", COLUMNS, theme)
+    }
+
     #[test]
     fn styles_become_attributes_and_text_stays() {
-        let drawn = svg("a \x1b[1;33mb <c>\x1b[0m\n  \x1b[2md", "t & u");
+        let drawn = drawn("a \x1b[1;33mb <c>\x1b[0m\n  \x1b[2md", Theme::Dark);
         assert!(drawn.contains("fill=\"#e3b341\" font-weight=\"bold\">b\u{a0}&lt;c&gt;</text>"), "{drawn}");
         assert!(drawn.contains(&format!("x=\"{:.1}\" y", MARGIN + 2.0 * CELL)), "{drawn}");
         assert!(drawn.contains("fill=\"#8b949e\">d</text>") && drawn.contains("t &amp; u"), "{drawn}");
+    }
+
+    #[test]
+    fn what_is_reversed_has_a_back_and_the_many_colours_are_drawn() {
+        let drawn = drawn("\x1b[7;31mx y\x1b[27;39mz\x1b[38;5;208mo\x1b[38;2;1;2;3mp\x1b[9mq", Theme::Light);
+        let back = format!("width=\"{:.1}\" height=\"18\" fill=\"#cc0000\"/>", 3.0 * CELL);
+        assert!(drawn.contains(&back) && drawn.contains("fill=\"#ffffff\">x\u{a0}y<"), "{drawn}");
+        assert!(drawn.contains("fill=\"#1f2328\">z<") && drawn.contains("fill=\"#ff8700\">o<"), "{drawn}");
+        assert!(drawn.contains("fill=\"#010203\">p<"), "{drawn}");
+        assert!(drawn.contains("text-decoration=\"line-through\">q<"), "{drawn}");
+    }
+
+    #[test]
+    fn a_wide_letter_takes_two_columns_and_a_link_none() {
+        let drawn = drawn("\x1b]8;;https://a.b/\x1b\\日x\x1b]8;;\x1b\\y", Theme::Dark);
+        assert!(
+            drawn.contains(&format!("x=\"{:.1}\" y=\"57.5\" fill=\"#e6edf3\">x<", MARGIN + 2.0 * CELL)),
+            "{drawn}"
+        );
+        assert!(
+            drawn.contains(&format!("x=\"{:.1}\" y=\"57.5\" fill=\"#e6edf3\">y<", MARGIN + 3.0 * CELL)),
+            "{drawn}"
+        );
+        assert!(!drawn.contains("a.b"), "{drawn}");
     }
 }

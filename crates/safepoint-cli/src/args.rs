@@ -47,6 +47,7 @@ pub(crate) struct Cli {
 const TOP: &str = "\
 Try it without a key:
   safepoint                                      a conversation with the built-in practice model; takes the flags of chat
+  safepoint \"explain this repository\"            the same, with a first message; -p answers it once, as run does
   safepoint demo
   safepoint run --tools all \"run: sleep 100\"     then Ctrl-C, once or twice
 
@@ -102,16 +103,18 @@ pub(crate) enum Command {
     Practice(PracticeArgs),
 }
 
-/// The arguments as typed; flags right behind `safepoint` are those of `chat`.
+/// The arguments as typed; flags, or a text of several words, right behind `safepoint` are for `chat`, and `-p` for `run`.
 pub(crate) fn written() -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
     let mut args: Vec<OsString> = std::env::args_os().collect();
-    let is_flag = |arg: &OsString| {
+    let is_of_chat = |arg: &OsString| {
         let arg = arg.to_string_lossy();
-        arg.starts_with('-') && !OWN.contains(&&*arg)
+        arg.contains(char::is_whitespace) || (arg.starts_with('-') && !OWN.contains(&&*arg))
     };
-    if args.get(1).is_some_and(is_flag) {
-        args.insert(1, "chat".into());
+    match args.get(1) {
+        Some(first) if matches!(&*first.to_string_lossy(), "-p" | "--print") => args[1] = "run".into(),
+        Some(first) if is_of_chat(first) => args.insert(1, "chat".into()),
+        Some(_) | None => {}
     }
     args
 }

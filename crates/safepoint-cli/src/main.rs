@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     };
     let code = runtime.block_on(async {
         match cli.command {
-            None if chat::is_on_terminal() => chat::chat(ChatArgs::usual()).await,
+            None if chat::has_reader() => chat::chat(ChatArgs::usual()).await,
             None => help(),
             Some(Command::Chat(args)) => chat::chat(*args).await,
             Some(Command::Push(args)) => push::push(args).await,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::exit;
 
 /// Since when the table says this, and by whom.
-pub(crate) const AS_OF: &str = "2026-10, by the price pages of OpenAI, Anthropic and Google";
+pub(crate) const AS_OF: &str = "2026-10, by the price pages of Anthropic, OpenAI and Google";
 
 /// What is known of a model.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +44,7 @@ const fn tiered(name: &'static str, window: u64, above: u64, price: [f64; 4]) ->
 
 /// The names are whole: a date may follow, nothing else.
 const TABLE: [Known; 34] = [
+    // https://platform.claude.com/docs/en/about-claude/pricing and /about-claude/models/overview, 2026-10; cache writes of 5 minutes.
     known("claude-opus-5-5", 1_000_000, [4.0, 0.2, 5.0, 20.0]),
     known("claude-opus-5", 1_000_000, [5.0, 0.5, 6.25, 25.0]),
     known("claude-opus-4-8", 1_000_000, [5.0, 0.5, 6.25, 25.0]),
@@ -61,11 +62,12 @@ const TABLE: [Known; 34] = [
         long: Some(Long { above: 100_000, input: 5.0, output: 5.0 }),
     },
     known("claude-haiku-4-5", 200_000, [1.0, 0.1, 1.25, 5.0]),
-    tiered("gpt-5.6", 1_050_000, 272_000, [5.0, 0.5, 6.25, 30.0]),
-    tiered("gpt-5.5", 1_050_000, 272_000, [5.0, 0.5, 5.0, 30.0]),
-    tiered("gpt-5.4", 1_050_000, 272_000, [2.5, 0.25, 2.5, 15.0]),
-    known("gpt-5.4-mini", 400_000, [0.75, 0.075, 0.75, 4.5]),
-    known("gpt-5.4-nano", 400_000, [0.2, 0.02, 0.2, 1.25]),
+    // https://developers.openai.com/api/docs/pricing and /api/docs/models/NAME, 2026-10 (gpt-6.2-sol: 2026-11); the window is the most tokens of input.
+    tiered("gpt-6.2-sol", 922_000, 272_000, [2.0, 0.1, 2.5, 10.0]),
+    tiered("gpt-5.5", 922_000, 272_000, [5.0, 0.5, 5.0, 30.0]),
+    tiered("gpt-5.4", 922_000, 272_000, [2.5, 0.25, 2.5, 15.0]),
+    known("gpt-5.4-mini", 272_000, [0.75, 0.075, 0.75, 4.5]),
+    known("gpt-5.4-nano", 272_000, [0.2, 0.02, 0.2, 1.25]),
     known("gpt-5.3-codex", 272_000, [1.75, 0.175, 1.75, 14.0]),
     known("gpt-5.2", 272_000, [1.75, 0.175, 1.75, 14.0]),
     known("gpt-5.2-codex", 272_000, [1.75, 0.175, 1.75, 14.0]),
@@ -78,6 +80,7 @@ const TABLE: [Known; 34] = [
     known("gpt-4.1-mini", 1_047_576, [0.4, 0.1, 0.4, 1.6]),
     known("gpt-4o", 128_000, [2.5, 1.25, 2.5, 10.0]),
     known("gpt-4o-mini", 128_000, [0.15, 0.075, 0.15, 0.6]),
+    // https://ai.google.dev/gemini-api/docs/pricing and /gemini-api/docs/models, 2026-10.
     tiered("gemini-3.1-pro-preview", 1_048_576, 200_000, [2.0, 0.2, 2.0, 12.0]),
     tiered("gemini-3-pro-preview", 1_048_576, 200_000, [2.0, 0.2, 2.0, 12.0]),
     known("gemini-3-flash-preview", 1_048_576, [0.5, 0.05, 0.5, 3.0]),

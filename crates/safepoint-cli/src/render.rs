@@ -2,6 +2,7 @@
 
 pub(crate) mod activity;
 pub(crate) mod approval;
+pub(crate) mod call;
 pub(crate) mod chat;
 pub(crate) mod diff;
 pub(crate) mod edit;

@@ -28,6 +28,7 @@ mod cli {
     mod kept_inbox;
     mod login;
     mod markdown;
+    mod meter;
     mod models;
     mod modes;
     mod names;
@@ -35,6 +36,7 @@ mod cli {
     mod outgoing;
     mod practice;
     mod project;
+    mod prompt;
     mod provider;
     mod redacted;
     mod rewind;

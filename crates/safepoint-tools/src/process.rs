@@ -133,6 +133,8 @@ struct Shared {
     timer: Arc<Timer>,
     /// Whether declared background jobs are to end.
     jobs_end: watch::Sender<bool>,
+    /// Changes when the commands that the `shell` tool waits for are to continue in the background.
+    moves: watch::Sender<()>,
 }
 
 /// Who holds the commands.
@@ -173,6 +175,7 @@ impl Processes {
                 guard: Mutex::new(None),
                 timer: Arc::new(Timer::new()),
                 jobs_end: watch::Sender::new(false),
+                moves: watch::Sender::new(()),
             }),
             environment: Arc::default(),
             term: None,
@@ -276,6 +279,26 @@ impl Processes {
     /// program that has nothing more to do. Their runs are quiet when the jobs are gone.
     pub fn end_jobs(&self) {
         self.shared.jobs_end.send_replace(true);
+    }
+
+    /// Moves each command that the `shell` tool waits for now to the background (S4.35): its call ends with what was written so
+    /// far, and it continues as a declared background job does.
+    ///
+    /// ```no_run
+    /// # use safepoint_tools::process::Processes;
+    /// # fn pressed(processes: &Processes) {
+    /// processes.to_background();
+    /// # }
+    /// ```
+    pub fn to_background(&self) {
+        self.shared.moves.send_replace(());
+    }
+
+    /// Resolves when the commands that run now are to continue in the background.
+    pub(crate) async fn moves(&self) {
+        if self.shared.moves.subscribe().changed().await.is_err() {
+            // It cannot be: the sender is held by `self`.
+        }
     }
 
     /// Resolves when background jobs are to end.

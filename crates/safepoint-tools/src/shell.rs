@@ -28,6 +28,7 @@ use crate::{
     root::refusal,
 };
 
+mod moved;
 mod outside;
 mod progress;
 mod refused;
@@ -99,11 +100,11 @@ impl Shell {
         let output = OutputTarget::Capture { budget: limits::TEXT_BYTES };
         let spec = self.spec(args.command).output(output);
         let confinement = self.confinement;
-        let driven = started(&cx, self.processes, spec, move |mut process, cx, _| {
+        let driven = started(&cx, self.processes, spec, move |mut process, cx, processes| {
             let mut progress = Progress::new(cx.clone());
             process.on_output(move |chunk| progress.push(chunk));
             let label = format!("command (pid {})", process.pid());
-            cx.scope().clone().spawn(label, drive(process, cx, limit, confinement))
+            cx.scope().clone().spawn(label, drive((process, processes), cx, limit, confinement))
         });
         driven.await?.await.map_err(lost)?
     }
@@ -164,12 +165,15 @@ fn lost(end: impl std::fmt::Debug) -> Halt {
 
 /// Waits for a command under the call's scope, and tells what it came to.
 async fn drive(
-    mut process: Process,
+    (mut process, processes): (Process, Processes),
     cx: ToolContext,
     limit: Option<Duration>,
     confinement: Option<Confinement>,
 ) -> ToolResult {
-    let waited = process.wait_in(cx.scope(), limit, limits::SHELL_CLEANUP).await;
+    let time = moved::Time { began: Instant::now(), limit };
+    let Some(waited) = moved::wait(&mut process, &cx, limit, &processes).await else {
+        return moved::into_background(process, &cx, time, processes);
+    };
     let (Waited::Ended(report) | Waited::Stopped(report, _) | Waited::TimedOut(report)) = &waited;
     cx.report_process(report.into());
     let output = process.output().captured();

@@ -7,7 +7,8 @@ use clap::{Args, Parser};
 use super::{agent::AgentArgs, keep::KeepArgs, names};
 
 const CHAT: &str = "\
-Enter sends a message, or steers a running turn. Alt-Enter queues. Tab completes. Esc stops at the next safe point, Esc again now.
+Enter sends a message, or steers a running turn. Alt-Enter queues. Tab completes. Esc stops an answer at once
+and a tool at the next safe point, Esc again now.
 Ctrl-C stops the turn or clears the input; pressed twice, it exits within a second. Ctrl-Z goes to the shell.
 Behind / are commands, behind @ files and images; !CMD runs a command yourself. Ctrl-R searches what you entered before,
 Ctrl-G opens $VISUAL or $EDITOR. /help lists the rest.
@@ -17,12 +18,15 @@ directory. --continue reopens the last one with its messages, its last turn and 
 /new begins another one, /rename, /fork and /export do what they say. --session NAME names one. /rewind (or Esc Esc in an idle chat) goes back to before a turn,
 with the files where you want that, and names first what cannot be undone; /undo takes that back.
 
-Without a terminal, chat reads one turn per line from stdin and writes the answers to stdout.";
+`safepoint \"PROMPT\"` says this first. Without a terminal, chat reads one turn per line from stdin and writes the answers to stdout.";
 
 /// `safepoint chat`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = CHAT)]
 pub(crate) struct ChatArgs {
+    /// What to say first, as if it had been typed
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
     /// Store the conversation as this session, or continue it
     #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,

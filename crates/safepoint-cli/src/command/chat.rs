@@ -79,6 +79,11 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
+/// Whether a chat has a reader: not where a person at a keyboard has sent the output elsewhere, as with a pager.
+pub(crate) fn has_reader() -> bool {
+    !std::io::stdin().is_terminal() || Stream::Out.is_terminal()
+}
+
 /// Where a chat is: in a store, or in the memory of this program.
 struct ChatPlace {
     store: Arc<dyn Store>,
@@ -93,8 +98,9 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
     let Some((mut place, notes)) = keeping::first(&args, is_on_terminal()).await? else {
         return Ok(ExitCode::SUCCESS);
     };
-    let ChatArgs { store: path, agent: said, no_snapshots, .. } = args;
-    let (mut next, mut before) = (Next { notes, ..Next::default() }, None);
+    let ChatArgs { prompt, store: path, agent: said, no_snapshots, .. } = args;
+    let (is_sent, typed) = (prompt.is_some(), prompt.unwrap_or_default());
+    let (mut next, mut before) = (Next { notes, typed, is_sent, ..Next::default() }, None);
     loop {
         let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;
         // A new session remembers nothing yet: it works as the one before it.
@@ -162,7 +168,8 @@ async fn once(
         let words = notices.iter().chain(&of_project).chain(&stops);
         words.chain(&crew.denied()).for_each(|notice| screen.note(notice));
         let kept = kept.map(|kept| &kept.id);
-        plain::chat(&host, &screen, &processes, times, kept).await.map(After::Over)
+        let first = found.is_sent.then_some(found.typed);
+        plain::chat(&host, &screen, (&processes, times), (kept, first)).await.map(After::Over)
     } else {
         let desk = Desk::new(settings, place.is_kept)?;
         let more = settings.project.lines().chain(unsnapped).collect();
@@ -172,6 +179,7 @@ async fn once(
         let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
         let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
         driver.state.markdown.look = look(settings);
+        driver.surface.on(driver.state.markdown.look.background());
         driver.state.kept.project = project;
         driver.drive().await
     };
@@ -224,6 +232,9 @@ fn begin(
     stops.iter().for_each(|stop| state.tell(Tone::Bad, stop));
     found.rows.iter().for_each(|row| state.tell(Tone::Plain, row));
     state.input.set(found.typed);
+    if found.is_sent {
+        state.send_typed();
+    }
     // A usual store that cannot be used is no reason not to talk: no other session is listed then.
     let others = || existing_store(path.cloned()).unwrap_or_default();
     let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };
@@ -291,7 +302,7 @@ fn asking(lines: Option<&Arc<Screen>>, kept: Option<&ChatPlace>) -> Asking {
 
 /// What the user should know before they begin.
 fn notices(notice: Option<String>, crew: &CurrentAgent, unreachable: Option<&anyhow::Error>) -> Vec<String> {
-    let practice = "no key, no local server: the built-in practice model, a script (try: run: ls)
+    let practice = "the practice model, a script: no key, no local server (try: run: ls)
   for a real one, set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY
   or type /model PROVIDER:NAME; `safepoint doctor` says what is missing";
     let is_practice = crew.model() == model::PRACTICE;

@@ -94,6 +94,11 @@ impl Listed {
     /// In one line.
     pub(crate) fn line(&self) -> String {
         const ID: usize = 36;
+        self.line_of(&self.id, ID)
+    }
+
+    /// In one line, with this name for it, padded to this width.
+    pub(crate) fn line_of(&self, id: &str, columns: usize) -> String {
         const STATE: usize = 13;
         let when = self.row.as_ref().map_or_else(|| "in memory".to_owned(), |row| ago(row.updated));
         let more = match (&self.running, self.owner(), &self.row) {
@@ -101,11 +106,11 @@ impl Listed {
             (None, Some(owner), _) => owner,
             (None, None, Some(row)) => {
                 let title = one_line(&row.title);
-                if title.is_empty() { format!("{} records", row.head) } else { title }
+                if title.is_empty() { "nothing was said".to_owned() } else { title }
             }
             (None, None, None) => String::new(),
         };
-        format!("{:<ID$}  {:<STATE$}  {when:<10}  {more}", one_line(&self.id), self.state().shown())
+        format!("{:<columns$}  {:<STATE$}  {when:<10}  {more}", one_line(id), self.state().shown())
     }
 
     pub(crate) fn json(&self, lines: &mut ReplyLines) -> Value {

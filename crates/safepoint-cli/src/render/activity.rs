@@ -5,14 +5,14 @@
 use std::time::{Duration, Instant};
 
 use safepoint::{
-    approval::Decision,
+    approval::{ApprovalKind, Decision},
     event::{EventKind, Fact, Resolution},
     ids::CallId,
     message::ProviderPart,
     receipt::RequestReport,
 };
 
-use crate::render::{edit, screen::Weight, text::brief};
+use crate::render::{call::in_words, edit, screen::Weight};
 
 /// What is known of a turn.
 #[derive(Debug, Default)]
@@ -28,12 +28,12 @@ pub(crate) struct Activity {
 /// A call that runs, or that waits for an approval.
 #[derive(Debug)]
 pub(crate) struct Call {
-    id: CallId,
+    pub(crate) id: CallId,
     pub(crate) name: String,
     pub(crate) args: String,
     pub(crate) state: CallState,
     pub(crate) since: Instant,
-    /// Its last progress message.
+    /// The end of what it has reported.
     pub(crate) progress: String,
 }
 
@@ -53,6 +53,17 @@ pub(crate) enum PendingStop {
 }
 
 const MODEL: &str = "the model";
+
+impl Call {
+    /// More of its output: the end of it is kept.
+    fn report(&mut self, text: &str) {
+        const KEPT: usize = 16 << 10;
+        self.progress.push_str(text);
+        let over = self.progress.len().saturating_sub(KEPT);
+        let from = (over..).find(|at| self.progress.is_char_boundary(*at)).unwrap_or(over);
+        self.progress.drain(..from);
+    }
+}
 
 impl Activity {
     pub(crate) fn on(&mut self, kind: &EventKind, now: Instant) {
@@ -80,7 +91,7 @@ impl Activity {
                 // Of an edit it is the diff, which is shown as a whole.
                 let mut others = self.calls.iter_mut().filter(|call| !edit::is_edit(&call.name));
                 if let Some(call) = others.find(|call| call.id == *call_id) {
-                    call.progress.clone_from(text);
+                    call.report(text);
                 }
             }
             _ => {}
@@ -103,7 +114,14 @@ impl Activity {
                 self.call((call_id, name, args), CallState::Runs, now);
             }
             Fact::ApprovalRequested(asked) => {
-                self.call((&asked.call_id, &asked.tool, &asked.args), CallState::Asked, now);
+                // A running call asks in the name of what it would do, behind a slash.
+                let name = match asked.question {
+                    ApprovalKind::DuringCall => {
+                        asked.tool.rsplit_once('/').map_or(&*asked.tool, |(name, _)| name)
+                    }
+                    ApprovalKind::BeforeCall | ApprovalKind::AfterUnknownEnd => &asked.tool,
+                };
+                self.call((&asked.call_id, name, &asked.args), CallState::Asked, now);
             }
             Fact::ApprovalResolved { call_id, answer, .. } => {
                 let is_allowed = matches!(
@@ -151,7 +169,7 @@ impl Activity {
         since: Instant,
     ) {
         self.calls.retain(|other| other.id != *id);
-        let (id, name, args) = (id.clone(), name.to_owned(), brief(args));
+        let (id, name, args) = (id.clone(), name.to_owned(), in_words(name, args));
         self.calls.push(Call { id, name, args, state, since, progress: String::new() });
     }
 

@@ -19,6 +19,8 @@ use crate::{
 
 /// Letters of a name that a question shows.
 const NAME: usize = 120;
+/// Letters of an address that a question shows: more than a name of the network can have.
+const ADDRESS: usize = 400;
 
 /// The approval request as lines.
 pub(crate) fn put(asked: &ApprovalRequest) -> String {
@@ -37,12 +39,22 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
             let opens = opened(asked);
             format!("Allow {tool} to run?\n{args}{opens}{lasts}")
         }
-        ApprovalKind::DuringCall => format!("Allow {tool}? A running call asks for it.\n{args}{lasts}"),
+        ApprovalKind::DuringCall => match reach(asked) {
+            Some((by, origin)) => format!("Allow {by} to reach {origin}?{lasts}"),
+            None => format!("Allow {tool}? A running call asks for it.\n{args}{lasts}"),
+        },
         ApprovalKind::AfterUnknownEnd => format!(
             "{tool} was cut off while it was running: side effects unknown. Its arguments:\n{args}\n  \
              Check whether it happened before you answer; run again, it may happen twice."
         ),
     }
+}
+
+/// The tool that asks for an address on the network, and the address.
+fn reach(asked: &ApprovalRequest) -> Option<(String, String)> {
+    let by = asked.tool.strip_suffix("/reach")?;
+    let only = asked.args.as_object().filter(|fields| fields.len() == 1)?;
+    Some((one_line(by, NAME), one_line(only.get("origin")?.as_str()?, ADDRESS)))
 }
 
 /// What a command would open of the sandbox, if it would leave it.
@@ -62,6 +74,7 @@ fn opened(asked: &ApprovalRequest) -> String {
 pub(crate) fn short(asked: &ApprovalRequest) -> String {
     let tool = one_line(&asked.tool, NAME);
     match asked.question {
+        ApprovalKind::DuringCall if reach(asked).is_some() => "may it reach".to_owned(),
         ApprovalKind::BeforeCall | ApprovalKind::DuringCall => format!("may {tool} run"),
         ApprovalKind::AfterUnknownEnd => format!("{tool} may have happened already"),
     }
@@ -109,8 +122,20 @@ pub(crate) fn ended(report: &CallReport) -> String {
         (SideEffect::Unknown, CallStatus::Stopped | CallStatus::Killed) => {
             format!("{name}: {status} while it was running; side effects unknown")
         }
-        _ => format!("{name}: {status}"),
+        _ => match exit(report) {
+            Some(exit) => format!("{name}: {exit}"),
+            None => format!("{name}: {status}"),
+        },
     }
+}
+
+/// How the command of a call ended, if it ended by itself and not well: `exit 101`.
+pub(crate) fn exit(report: &CallReport) -> Option<&str> {
+    let is_over = report.status == CallStatus::Completed;
+    let ended = report.processes.iter().map(|process| &*process.ended);
+    let mut bad = ended
+        .filter(|ended| *ended != "exit 0" && (ended.starts_with("exit ") || ended.starts_with("signal ")));
+    bad.next().filter(|_| is_over)
 }
 
 /// A run in the background that ended with the process that it lived in.

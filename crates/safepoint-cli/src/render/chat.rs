@@ -1,10 +1,12 @@
 //! The chat screen's model: keys and events in, acts and lines out.
 
 pub(crate) mod attention;
+pub(crate) mod calls;
 pub(crate) mod choosing;
 pub(crate) mod commands;
 pub(crate) mod compact;
 pub(crate) mod completion;
+pub(crate) mod copying;
 pub(crate) mod custom;
 pub(crate) mod edits;
 pub(crate) mod events;
@@ -12,6 +14,7 @@ pub(crate) mod fact;
 pub(crate) mod input;
 pub(crate) mod kept;
 pub(crate) mod keys;
+pub(crate) mod live;
 pub(crate) mod markdown;
 pub(crate) mod mention;
 pub(crate) mod meter;

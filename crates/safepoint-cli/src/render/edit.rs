@@ -87,11 +87,16 @@ impl EditView {
         format!("Allow {tool}{of} to {what} {path}?  +{added} -{removed}{hunks}")
     }
 
+    /// The path in a few letters.
+    pub(crate) fn path(&self) -> String {
+        const SHORT: usize = 48;
+        visible::one_line(self.preview.path(), SHORT)
+    }
+
     /// The question in a few words, if there is a diff.
     pub(crate) fn short(&self) -> Option<String> {
-        const SHORT: usize = 48;
         let (added, removed) = diff::counts(&self.rows());
-        let path = visible::one_line(self.preview.path(), SHORT);
+        let path = self.path();
         let what = if self.preview.is_new() { "make" } else { "change" };
         (!self.hunks.is_empty()).then(|| format!("may it {what} {path}: +{added} -{removed}"))
     }

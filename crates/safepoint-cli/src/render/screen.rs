@@ -146,6 +146,11 @@ impl Screen {
         }
     }
 
+    /// The mark behind which a person types a line.
+    pub(crate) fn prompt(&self) {
+        self.words("› ");
+    }
+
     /// Sets the live line, or clears it.
     pub(crate) fn live(&self, line: Option<(String, Weight)>) {
         let mut state = lock(&self.state);

@@ -15,8 +15,8 @@ use safepoint_snapshot::{PathChange, RestorePlan, Restored, Snapshot, Snapshots}
 
 use crate::{
     render::{
-        chat::rewind::Extent,
-        text::{cut, in_a_row, one_line, said},
+        chat::rewind::{Extent, NOT_UNDONE},
+        text::{brief, cut, in_a_row, one_line, said},
     },
     session::snapshots::Moment,
 };
@@ -57,6 +57,9 @@ pub(crate) struct WentBack {
     /// What was done to files.
     pub(crate) restored: Option<Restored>,
 }
+
+/// Columns of a row before it is wrapped.
+const LONGEST: usize = 400;
 
 /// Our tools that change files alone: a restore of the files undoes their calls.
 const FILE_TOOLS: [&str; 2] = ["write_file", "edit_file"];
@@ -185,21 +188,21 @@ fn spans(all: &[Snapshot], from: &Snapshot, session: &SessionId) -> Vec<(Snapsho
 }
 
 impl Rewind {
-    /// What would be done and what cannot be undone, a row a fact, for this many columns.
-    pub(crate) fn rows(&self, columns: usize) -> Vec<String> {
+    /// What would be done and what cannot be undone, a row a fact.
+    pub(crate) fn rows(&self) -> Vec<String> {
         let Self { turn: TurnLine { turn, said, .. }, turns, .. } = self;
         let mut rows = vec![format!("Going back to before {turn}: {}", one_line(said))];
         let mut row = |label: &str, text: &str| {
-            rows.push(cut(&format!("  {label:<13} {}", in_a_row(text)), columns));
+            rows.push(cut(&format!("  {label:<13} {}", in_a_row(text)), LONGEST));
         };
         let turns = if *turns == 1 { "1 turn".to_owned() } else { format!("{turns} turns") };
         row("conversation", &format!("without {turns}, in a new session; this one stays as it is"));
         self.file_rows(&mut row);
         let calls = self.not_undone();
         if !calls.is_empty() {
-            row("not undone", "what these calls did elsewhere stays done:");
+            row(NOT_UNDONE, "what these calls did elsewhere stays done:");
         }
-        calls.iter().for_each(|call| row("", call));
+        calls.iter().for_each(|call| row("", &in_words(call)));
         rows
     }
 
@@ -262,6 +265,16 @@ impl Rewind {
             });
         }
         Ok(went)
+    }
+}
+
+/// A call that was named with its arguments, as a line of the chat names it: a single argument alone.
+fn in_words(call: &str) -> String {
+    let Some((tool, args)) = call.split_once(' ') else { return call.to_owned() };
+    let mut read = serde_json::Deserializer::from_str(args).into_iter::<serde_json::Value>();
+    match read.next() {
+        Some(Ok(value)) => format!("{tool} {}{}", brief(&value), &args[read.byte_offset()..]),
+        _ => call.to_owned(),
     }
 }
 

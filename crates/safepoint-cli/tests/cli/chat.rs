@@ -365,6 +365,31 @@ fn one_ctrl_c_of_a_plain_chat_ends_nothing() {
     assert_eq!(terminal.end().0, 0);
 }
 
+/// S12.65: where lines are typed into a terminal that cannot be drawn on, a mark says so, and a command is no message.
+#[test]
+fn a_plain_chat_at_a_keyboard_has_a_prompt_and_a_few_commands() {
+    let server = Practice::start(r#"{"replies":[{"text":"first answer"}]}"#);
+    let args = ["chat", "--base-url", &server.url, "--model", "openai:x", "--tools", "none"];
+    let mut terminal = Terminal::spawn(&args, &[("TERM", "dumb")]);
+    terminal.until("› ");
+    terminal.press("/help\n");
+    terminal.until("/quit or Ctrl-D ends the chat");
+    terminal.press("/rewind 2\n");
+    terminal.until("/rewind needs a terminal that can be drawn on");
+    terminal.press("/etc/hosts is what?\n");
+    terminal.until("first answer");
+    terminal.press("/quit\n");
+    assert_eq!(terminal.end().0, 0);
+}
+
+/// S12.65: lines of a pipe are turns also where no command is named; nothing is taken for a wish to see the help.
+#[test]
+fn the_program_alone_reads_the_lines_of_a_pipe() {
+    let output = safepoint(&[]).stdin(Stdio::null()).output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success() && printed.is_empty(), "{printed}");
+}
+
 /// S11.6: Ctrl-Z gives the terminal back to the shell; a job that the shell continues resumes where it was.
 #[test]
 fn ctrl_z_goes_to_the_shell_and_fg_comes_back() {

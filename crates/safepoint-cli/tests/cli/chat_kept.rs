@@ -129,6 +129,49 @@ fn a_question_outlives_its_chat_and_is_put_again() {
     assert!(listed.contains("approved by"), "{listed}");
 }
 
+/// S7.42: a reopened chat shows what was done in it, too: the calls, and how they ended.
+#[test]
+fn a_reopened_chat_shows_its_calls() {
+    let world = World::new(&serde_json::json!([shell("echo made it"), {"text": "it is made"}]));
+    let mut chat = world.chat("c");
+    chat.until(IDLE);
+    say(&mut chat, "make it");
+    chat.until("y yes");
+    chat.press("y");
+    chat.until("it is made");
+    chat.until(IDLE);
+    chat.press(CTRL_D);
+    assert_eq!(chat.end().0, 0);
+    let mut chat = world.chat("c");
+    chat.until("Reopened c");
+    chat.until("▸ shell echo made it");
+    chat.until("it is made");
+    let screen = chat.screen();
+    assert!(screen.contains("▪ shell: completed") && screen.contains("made it"), "{screen}");
+    chat.press(CTRL_D);
+}
+
+/// S12.65: what stands behind the program's name is said first, in a new conversation and in one that is continued.
+#[test]
+fn a_first_message_on_the_command_line_is_sent() {
+    let world = World::new(&serde_json::json!([{"text": "the first answer"}, {"text": "the second answer"}]));
+    let (store, home) = (world.home.store(), world.home.0.path().to_str().unwrap());
+    let variables = [("TERM", "xterm"), ("HOME", home), ("XDG_RUNTIME_DIR", home)];
+    let model = ["--base-url", &world.server.url, "--model", "openai:x", "--store", &store];
+    let mut chat = Terminal::spawn(&[&["fix the tests"][..], &model].concat(), &variables);
+    chat.until("› fix the tests");
+    chat.until("the first answer");
+    chat.until(IDLE);
+    chat.press(CTRL_D);
+    chat.end();
+    let mut chat = Terminal::spawn(&[&["--continue", "and now the docs"][..], &model].concat(), &variables);
+    chat.until("Reopened fix the tests");
+    chat.until("› and now the docs");
+    chat.until("the second answer");
+    chat.press(CTRL_D);
+    chat.end();
+}
+
 /// The sessions are listed with their last state, and one that is kept is gone on with.
 #[test]
 fn another_session_is_listed_and_gone_on_with() {

@@ -143,8 +143,10 @@ fn going_back_restores_files_names_what_stays_done_and_is_undone() {
     world.until_after(2);
     world.write("notes.md", "new, by a person");
 
-    ask(&mut chat, "/rewind", "/rewind N shows what going back");
-    ask(&mut chat, "/rewind 2", "b conversation and files go back");
+    ask(&mut chat, "/rewind", "Turns to go back to");
+    // The newest turn is marked.
+    chat.press("\r");
+    chat.until("b conversation and files go back");
     let screen = chat.screen();
     for row in [
         "Going back to before turn-2: two",
@@ -196,8 +198,9 @@ fn a_chat_in_memory_goes_back_and_escape_changes_nothing() {
     chat.press("\x1b");
     chat.until("Esc again lists the turns to go back to");
     chat.press("\x1b");
-    chat.until("/rewind N shows what going back");
-    ask(&mut chat, "/rewind 2", "b conversation and files go back");
+    chat.until("Turns to go back to");
+    chat.press("\r");
+    chat.until("b conversation and files go back");
     chat.press("\x1b");
     chat.until(IDLE);
     assert_eq!(world.read("a.txt").unwrap(), "agent");

@@ -47,6 +47,22 @@ impl Process {
         }
     }
 
+    /// The same, until `other` resolves: none then, and nothing has happened to the command.
+    pub(crate) async fn wait_in_or(
+        &mut self,
+        scope: &Scope,
+        limit: Option<Duration>,
+        cleanup: Duration,
+        other: impl Future<Output = ()>,
+    ) -> Option<Waited> {
+        // Giving up the wait loses nothing: who holds the command waits again, or stops it.
+        tokio::select! {
+            biased;
+            waited = self.wait_in(scope, limit, cleanup) => Some(waited),
+            () = other => None,
+        }
+    }
+
     /// The same for a background job, which is stopped as well when `end` resolves.
     pub(crate) async fn keep_in(
         &mut self,

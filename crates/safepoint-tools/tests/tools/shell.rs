@@ -238,6 +238,40 @@ async fn a_stop_of_the_run_ends_its_background_job_too() {
     std::fs::remove_file(&file).unwrap();
 }
 
+/// S4.35: a command that is moved to the background ends its call with what it wrote, continues, and writes the rest to a file; a
+/// stop of its run ends it.
+#[tokio::test]
+async fn a_command_is_moved_to_the_background_while_it_runs() {
+    let bench = Bench::new();
+    let line = "echo before; while [ ! -e go ]; do sleep 0.01; done; echo after; exec sleep 1000";
+    let moved = ("shell", json!({ "command": line }));
+    let mut running = bench.start_two(moved, ("shell", json!({"command": "echo ready; exec sleep 1000"})));
+    running.until_progress("before").await;
+    bench.processes.to_background();
+    let handle = running.handle.clone();
+    let mut events = handle.events();
+    let text = loop {
+        let event = events.next().await.expect("the call ends");
+        if let EventKind::Fact(fact) = event.kind
+            && let Fact::CallEnded { result, report, .. } = (*fact).clone()
+        {
+            assert_eq!(report.status, CallStatus::Completed);
+            break result.text.to_string();
+        }
+    };
+    assert!(text.starts_with("before\n[the user moved it to the background"), "{text}");
+    let word =
+        |after: &str| text.split(after).nth(1).unwrap().split([' ', ';', ']']).next().unwrap().to_owned();
+    let (pid, file) = (format!("/proc/{}", word("with pid ")), word("goes to "));
+    assert!(std::path::Path::new(&pid).exists(), "it goes on");
+    std::fs::write(bench.path("go"), "").unwrap();
+    wait::so("the rest is written", || std::fs::read_to_string(&file).unwrap() == "after\n").await;
+    let (_, quiet) = running.stop(StopRequest::now()).await;
+    assert!(matches!(quiet, QuietReport::Quiet(_)), "{quiet:?}");
+    assert!(!std::path::Path::new(&pid).exists(), "it is gone");
+    std::fs::remove_file(&file).unwrap();
+}
+
 const SERVER: &str = "trap 'exit 0' INT; echo up; while :; do sleep 0.01; done";
 
 /// The job's place in the process table, and its output file.

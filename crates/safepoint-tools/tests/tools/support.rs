@@ -28,6 +28,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Bench {
     place: tempfile::TempDir,
     run: String,
+    pub(crate) processes: Processes,
     pub(crate) toolbox: Toolbox,
     /// What a rule allows.
     pub(crate) allowed: Vec<&'static str>,
@@ -65,8 +66,15 @@ impl Bench {
         std::fs::create_dir(place.path().join("root")).unwrap();
         let run = format!("tools-{}", uuid::Uuid::new_v4().simple());
         let processes = Processes::guarded_by(run.clone(), env!("CARGO_BIN_EXE_safepoint-guard"));
-        let toolbox = crate::toolbox(Root::open(place.path().join("root")).unwrap(), processes);
-        Self { place, run, toolbox, allowed: vec!["http_get/reach", "http_get/private"], only: None }
+        let toolbox = crate::toolbox(Root::open(place.path().join("root")).unwrap(), processes.clone());
+        Self {
+            place,
+            run,
+            processes,
+            toolbox,
+            allowed: vec!["http_get/reach", "http_get/private"],
+            only: None,
+        }
     }
 
     /// Processes of its commands that are alive.

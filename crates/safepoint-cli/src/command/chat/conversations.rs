@@ -181,7 +181,7 @@ async fn fork(
 pub(super) fn offer(one: &Listed, here: &Path) -> Offer {
     let Some(row) = &one.row else { return Offer::default() };
     let project = Setup::read(row).project();
-    let title = if row.title.is_empty() { format!("({} records)", row.head) } else { row.title.clone() };
+    let title = if row.title.is_empty() { "(nothing was said)".to_owned() } else { row.title.clone() };
     Offer {
         id: one.id.clone(),
         title,

@@ -248,6 +248,8 @@ impl Driver {
             match act {
                 Action::Push { text, how } => self.push(text, how),
                 Action::Stop(level) => self.stop(level),
+                Action::Background => self.processes.to_background(),
+                Action::StopCall { run, call, level } => self.stop_call(&run, &call, level),
                 Action::Quit(leave) => self.leave(leave),
                 Action::Suspend => self.suspend(),
                 Action::Withdraw(items) => self.take_back(items, Later::Back),

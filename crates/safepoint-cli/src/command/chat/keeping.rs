@@ -104,10 +104,19 @@ async fn fresh(store: Arc<dyn Store>) -> anyhow::Result<ChatPlace> {
 fn note_once(store: &Path) -> Vec<String> {
     let is_first = OpenOptions::new().write(true).create_new(true).open(store.with_file_name(NOTED)).is_ok();
     let note = format!(
-        "conversations are stored in {}; --no-keep, or `keep = false` in the config file, turns that off",
-        store.display()
+        "conversations are stored in {}\n  --no-keep, or `keep = false` in the config file, turns that off",
+        from_home(store)
     );
     is_first.then_some(note).into_iter().collect()
+}
+
+/// A path as people write it.
+fn from_home(path: &Path) -> String {
+    let home = std::env::home_dir().filter(|home| home.parent().is_some());
+    match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
 }
 
 /// The stored session that is meant.

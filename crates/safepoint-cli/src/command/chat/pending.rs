@@ -107,6 +107,8 @@ impl Driver {
                 | Action::Withdraw(_)
                 | Action::HandBack
                 | Action::Stop(_)
+                | Action::StopCall { .. }
+                | Action::Background
                 | Action::Quit(_)
                 | Action::Rewind(_)
                 | Action::Preview(_)

@@ -26,25 +26,26 @@ use crate::{
     args::run::OnDisconnect,
     command::leaving::CommandEnd,
     exit::{self, code},
+    output::Stream,
     render::{
-        chat::queue::Origin,
+        call::in_words,
+        chat::{commands, queue::Origin},
         hints,
         screen::Screen,
-        text::{at_running, brief},
+        text::at_running,
         turn::missed,
     },
     session::host::Host,
     signals::{Answered, Answers, LAST_CAP, ReceivedSignal, Signal, Signals, StopLevel},
 };
 
-/// Runs one turn for each line, until the input or the session ends. `kept` is the stored session, if there
-/// is one.
+/// Runs one turn for each line, until the input or the session ends; `first` is a line before those of the input. `kept` is the
+/// stored session, if there is one.
 pub(crate) async fn chat(
     host: &Arc<Host>,
     screen: &Arc<Screen>,
-    processes: &Processes,
-    times: Times,
-    kept: Option<&SessionId>,
+    (processes, times): (&Processes, Times),
+    (kept, mut first): (Option<&SessionId>, Option<String>),
 ) -> anyhow::Result<ExitCode> {
     let mut lines = BufReader::new(tokio::io::stdin()).split(b'\n');
     let mut turns = Turns {
@@ -56,12 +57,22 @@ pub(crate) async fn chat(
         code: 0,
         ending: None,
         shown: None,
+        is_at_keyboard: std::io::stdin().is_terminal() && Stream::Err.is_terminal(),
     };
     let mut events = host.session.events();
     loop {
-        let Some(line) = turns.line(&mut lines).await? else { break };
+        let line = match first.take() {
+            None => turns.line(&mut lines).await?,
+            line => line,
+        };
+        let Some(line) = line else { break };
         if line.trim().is_empty() {
             continue;
+        }
+        match turns.typed_command(&line) {
+            Some(TypedCommand::Quit) => break,
+            Some(TypedCommand::Shown) => continue,
+            None => {}
         }
         if let Err(error) = host.push(line, Policy::Enqueue, None, Origin::Here) {
             screen.note(&format!("safepoint: {error}"));
@@ -93,6 +104,14 @@ struct Turns<'a> {
     ending: Option<Ending>,
     /// The receipt of a turn that ended early; its `running` row is not shown yet.
     shown: Option<Arc<Receipt>>,
+    /// Whether a person types the lines: they see where, and may type a command.
+    is_at_keyboard: bool,
+}
+
+/// A command that was typed as a line. Exhaustive: the loop does what each says.
+enum TypedCommand {
+    Quit,
+    Shown,
 }
 
 impl Turns<'_> {
@@ -100,6 +119,7 @@ impl Turns<'_> {
     async fn line(&mut self, lines: &mut Split<BufReader<Stdin>>) -> anyhow::Result<Option<String>> {
         const AGAIN: Duration = Duration::from_secs(5);
         let mut warned: Option<Instant> = None;
+        self.prompt();
         loop {
             tokio::select! {
                 biased;
@@ -109,6 +129,7 @@ impl Turns<'_> {
                     if got == Signal::Interrupt && is_first && std::io::stdin().is_terminal() {
                         warned = Some(Instant::now());
                         self.screen.note("Ctrl-C again ends this chat; so does Ctrl-D");
+                        self.prompt();
                         continue;
                     }
                     self.code = got.exit_code();
@@ -122,6 +143,30 @@ impl Turns<'_> {
                 line = lines.next_segment() => return Ok(line?.map(|line| self.text(line))),
             }
         }
+    }
+
+    fn prompt(&self) {
+        if self.is_at_keyboard {
+            self.screen.prompt();
+        }
+    }
+
+    /// A command of the chat that a person typed. What is no command is a message; so is each line that comes from a program.
+    fn typed_command(&self, line: &str) -> Option<TypedCommand> {
+        let name = line.trim().strip_prefix('/').filter(|_| self.is_at_keyboard)?;
+        let name = name.split(char::is_whitespace).next().unwrap_or_default();
+        match name {
+            "quit" | "exit" | "q" => return Some(TypedCommand::Quit),
+            "help" | "?" => self.screen.note(
+                "each line is a message; /quit or Ctrl-D ends the chat, Ctrl-C stops a turn. The other commands need a terminal \
+                 that can be drawn on (TERM is not dumb)",
+            ),
+            name if commands::is_built_in(name) => {
+                self.screen.note(&format!("/{name} needs a terminal that can be drawn on; here there are /help and /quit"));
+            }
+            _ => return None,
+        }
+        Some(TypedCommand::Shown)
     }
 
     /// The text of a line; empty, with a note, if the line is no text.
@@ -222,7 +267,7 @@ impl Turns<'_> {
             EventKind::Fact(fact) => match &**fact {
                 Fact::ModelEnded { message, .. } => self.screen.end_message(message),
                 Fact::CallStarted { name, args, .. } => {
-                    self.screen.note(&format!("▸ {name} {}", brief(args)));
+                    self.screen.note(&format!("▸ {name} {}", in_words(name, args)));
                 }
                 Fact::CallEnded { report, .. } => {
                     self.screen.note(&format!("▪ {}", crate::render::approval::ended(report)));

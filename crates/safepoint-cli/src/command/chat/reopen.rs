@@ -21,7 +21,7 @@ use crate::{
         chat::{
             meter::Counts,
             state::{State, Tone},
-            todo::Todos,
+            todo::{LIST_TOOL, Todos},
         },
         text::{self, cut, moment, one_line},
     },
@@ -40,11 +40,12 @@ pub(crate) struct Left {
     counts: Counts,
 }
 
-/// Who said what. Exhaustive: the two sides of a conversation.
+/// Who said what, and what was done in between. Exhaustive: the two sides of a conversation, and the tools.
 #[derive(Debug)]
 enum Said {
     Person(String),
     Model(String),
+    Call(Arc<Fact>),
 }
 
 impl Left {
@@ -69,6 +70,9 @@ impl Left {
                 said.extend(spoken(&fact).into_iter().map(|spoken| (turn, spoken)));
                 if seen.see(&fact) {
                     todos.push((turn, seen.clone()));
+                }
+                if is_call(&fact) {
+                    said.push((turn, Said::Call(fact)));
                 }
             }
             // Of another session's turns: none of this one takes it back.
@@ -105,23 +109,28 @@ impl Left {
         // A name that the program gave says nothing to a person.
         let is_named = short(&session) == session || self.title.is_empty();
         let name = if is_named { session.clone() } else { one_line(&self.title) };
-        let before = self.said.len().saturating_sub(SHOWN);
+        let messages = |said: &(TurnId, Said)| !matches!(said.1, Said::Call(_));
+        let before = self.said.iter().filter(|said| messages(said)).count().saturating_sub(SHOWN);
+        let begins = self.said.iter().enumerate().filter(|(_, said)| messages(said)).nth(before);
+        let begins = begins.map_or(0, |(at, _)| at);
         let earlier = if before > 0 { format!("; {before} messages before these") } else { String::new() };
         let head = match state.about.is_kept {
             true => format!("Reopened {name}{earlier} (`safepoint trace {session}` shows all)"),
             false => format!("The conversation so far{earlier}"),
         };
         state.tell(Tone::Aside, &head);
-        for (_, said) in self.said.into_iter().skip(before) {
+        for (_, said) in self.said.into_iter().skip(begins) {
             match said {
                 Said::Person(text) => {
                     state.said(&text, "");
                     state.last_message = Some(text);
                 }
                 Said::Model(text) => {
+                    state.answered(&text);
                     state.text(&text);
                     state.end_text();
                 }
+                Said::Call(fact) => state.call(&fact),
             }
         }
         state.todos = self.todos.into_iter().next_back().map(|(_, todos)| todos).unwrap_or_default();
@@ -144,6 +153,15 @@ fn before(entry: &Message) -> Option<Said> {
             (!text.trim().is_empty()).then(|| Said::Model(text.into_owned()))
         }
         Message::Results { .. } => None,
+    }
+}
+
+/// Whether a call began or ended that is shown; the to-do list has its own place.
+fn is_call(fact: &Fact) -> bool {
+    match fact {
+        Fact::CallStarted { name, .. } => name != LIST_TOOL,
+        Fact::CallEnded { report, .. } => report.name != LIST_TOOL,
+        _ => false,
     }
 }
 
@@ -200,16 +218,19 @@ pub(crate) async fn listed(
 ) -> anyhow::Result<(Vec<String>, String)> {
     const NEWEST: usize = 15;
     const NUMBER: usize = 6;
+    const ID: usize = 24;
     let mut all = list::recent(store, NEWEST).await?;
     all.retain(|one| one.id != here.as_str());
     if all.is_empty() {
         return Ok((Vec::new(), "no other session (`safepoint chat --session NAME` stores one)".to_owned()));
     }
+    let widest = all.iter().map(|one| short(&one.id).chars().count()).max().unwrap_or(0).min(ID);
     let lines: Vec<String> = all
         .iter()
         .enumerate()
         .map(|(index, one)| {
-            format!("  {:>2}  {}", index + 1, cut(&one.line(), columns.saturating_sub(NUMBER)))
+            let line = one.line_of(short(&one.id), widest);
+            format!("  {:>2}  {}", index + 1, cut(&line, columns.saturating_sub(NUMBER)))
         })
         .collect();
     let ids = all.into_iter().map(|one| one.id).collect();

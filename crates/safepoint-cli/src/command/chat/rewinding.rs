@@ -13,12 +13,11 @@ use safepoint_snapshot::{Restored, Snapshot};
 
 use super::{driver::Driver, later::Later};
 use crate::{
-    render::{
-        chat::{
-            rewind::{Choices, Extent, RewindAsk},
-            state::{Leave, Tone},
-        },
-        text::{cut, in_a_row, moment},
+    control::list::ago,
+    render::chat::{
+        choosing::OfferedTurn,
+        rewind::{Choices, Extent, RewindAsk},
+        state::{Leave, Tone},
     },
     session::{
         rewind::{self, Files, Rewind, WentBack},
@@ -41,6 +40,8 @@ pub(crate) struct Next {
     pub(crate) model: Option<String>,
     /// What stands in the input.
     pub(crate) typed: String,
+    /// Whether that is sent at once.
+    pub(crate) is_sent: bool,
     pub(crate) last: LastRewind,
 }
 
@@ -65,6 +66,7 @@ pub(crate) struct LastRewind {
 
 /// What a look or a way back came to.
 pub(crate) enum RewindNews {
+    Turns(Vec<OfferedTurn>),
     Looked(Box<Rewind>),
     Went { rows: Vec<String>, last: Box<LastRewind>, next: Option<(SessionId, String)> },
 }
@@ -102,10 +104,10 @@ impl Driver {
         let looked = self.rewinds.looked.take();
         let (store, last) = (Arc::clone(&self.rewinds.store), self.rewinds.last.clone());
         let (snapshots, id) = (self.rewinds.snapshots.clone(), self.host.id.clone());
-        let (later, columns) = (self.later.0.clone(), self.state.columns);
+        let later = self.later.0.clone();
         tokio::spawn(async move {
             let done = match ask {
-                RewindAsk::Turns => list(&*store, &id, columns).await,
+                RewindAsk::Turns => list(&*store, &id).await,
                 RewindAsk::Before(turn, also) => look(&*store, &id, (turn, also), snapshots).await,
                 RewindAsk::Go(extent) => go((looked, extent), store, snapshots).await,
                 RewindAsk::Undo => undo(last, id, snapshots).await,
@@ -119,10 +121,11 @@ impl Driver {
 
     pub(crate) fn rewind_news(&mut self, news: RewindNews) {
         match news {
+            RewindNews::Turns(turns) => self.state.pick_turn(&turns),
             RewindNews::Looked(rewind) => {
                 let has_files = matches!(&rewind.files, Files::Plan(plan) if !plan.changes().is_empty());
                 let choices = if has_files { Choices::All } else { Choices::Conversation };
-                let rows = rewind.rows(self.state.columns);
+                let rows = rewind.rows();
                 self.state.ask_rewind(&rows, choices, Instant::now());
                 self.rewinds.looked = Some(*rewind);
             }
@@ -140,26 +143,15 @@ impl Driver {
     }
 }
 
-/// The turns, by their numbers.
-async fn list(store: &dyn Store, id: &SessionId, columns: usize) -> anyhow::Result<Later> {
-    const NEWEST: usize = 30;
+/// The turns, the newest first.
+async fn list(store: &dyn Store, id: &SessionId) -> anyhow::Result<Later> {
     let (turns, _) = rewind::turns(store, id).await?;
-    if turns.is_empty() {
-        return Ok(Later::Message(Tone::Plain, "no turn yet: there is nothing to go back to".to_owned()));
-    }
-    let before = turns.len().saturating_sub(NEWEST);
-    let mut rows: Vec<String> = turns[before..]
-        .iter()
-        .map(|line| {
-            let at = line.at.map(moment).unwrap_or_default();
-            cut(&format!("  {:>3}  {at}  {}", line.turn.number(), in_a_row(&line.said)), columns)
-        })
-        .collect();
-    if before > 0 {
-        rows.insert(0, format!("  {before} turns before these"));
-    }
-    rows.push("/rewind N shows what going back to before turn N does, and asks".to_owned());
-    Ok(Later::Message(Tone::Plain, rows.join("\n")))
+    let offered = turns.iter().rev().map(|line| OfferedTurn {
+        turn: line.turn,
+        said: line.said.clone(),
+        when: line.at.map(ago).unwrap_or_default(),
+    });
+    Ok(Later::Rewind(RewindNews::Turns(offered.collect())))
 }
 
 async fn look(

@@ -2,7 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use safepoint::{Grace, Reason, SafePoints, StopRequest, message::Part, session::Policy};
+use safepoint::{
+    Grace, Reason, SafePoints, StopRequest,
+    ids::{CallId, Path as RunPath},
+    message::Part,
+    session::Policy,
+};
 use tokio::task::spawn_blocking;
 
 use super::{
@@ -65,14 +70,25 @@ impl Driver {
     }
 
     pub(super) fn stop(&self, level: StopLevel) {
+        // The run's events tell what it reached.
+        drop(self.host.session.stop_turn(None, self.request(level)));
+    }
+
+    /// Stops one call of the running turn, or of a run below it; the rest continues.
+    pub(super) fn stop_call(&mut self, run: &RunPath, call: &CallId, level: StopLevel) {
+        let turn = self.host.session.current_turn();
+        let asked = turn.and_then(|turn| turn.run.child(run)?.stop_call(call, self.request(level)));
+        if asked.is_none() {
+            self.state.tell(Tone::Aside, "it has ended already");
+        }
+    }
+
+    fn request(&self, level: StopLevel) -> StopRequest {
         let request = match (level, Grace::try_from(self.times.grace)) {
             (StopLevel::AtSafePoint, Ok(grace)) => StopRequest::at_within(SafePoints::ANY, grace),
             _ => StopRequest::now(),
         };
-        let request =
-            request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"));
-        // The run's events tell what it reached.
-        drop(self.host.session.stop_turn(None, request));
+        request.with_cleanup_cap(self.times.cleanup_cap).with_reason(Reason::user("at the terminal"))
     }
 }
 

@@ -79,6 +79,12 @@ fn entry(args: &AddArgs) -> Result<Table, Usage> {
         (true, []) => {
             table.insert("url", value(first));
         }
+        (true, [flag, ..]) if flag.starts_with('-') => {
+            let name = &args.name;
+            return Err(Usage(format!(
+                "{flag} stands behind the address: write safepoint mcp add [FLAGS] {name} {first}"
+            )));
+        }
         (true, _) => return Err(Usage(format!("{first}: an address has no arguments"))),
         (false, rest) => {
             table.insert("command", value(first));
@@ -191,6 +197,18 @@ mod tests {
             file,
         };
         add(&args)
+    }
+
+    #[test]
+    fn a_flag_behind_an_address_is_told_where_it_goes() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("config.toml");
+        let error = add_to(&path, "tickets", &["https://example.com/mcp", "--project"], &[]).unwrap_err();
+        assert!(
+            error.to_string().contains("safepoint mcp add [FLAGS] tickets https://example.com/mcp"),
+            "{error}"
+        );
+        assert!(!path.exists());
     }
 
     /// S12.62: an edit leaves every other byte of the file as it is.

@@ -18,9 +18,6 @@ use crate::{
     settings::{self, remembered::Setup, store::row_of},
 };
 
-/// Columns of a row that goes to no terminal.
-const COLUMNS: usize = 200;
-
 /// Forks and restores, or shows what that would do.
 pub(super) async fn fork(args: ForkArgs, store: Arc<dyn Store>, id: SessionId) -> anyhow::Result<ExitCode> {
     let ForkArgs { at, name, files, also, plan: is_plan, place, .. } = args;
@@ -60,7 +57,7 @@ pub(super) async fn fork(args: ForkArgs, store: Arc<dyn Store>, id: SessionId) -
         return refused(code::CONFLICT, &format!("files cannot be restored: {why}"));
     }
     if is_plan {
-        let said = looked.rows(COLUMNS).join("\n");
+        let said = looked.rows().join("\n");
         return shown(fields((code::ACCEPTED, &said), at, &looked), code::ACCEPTED, &said);
     }
     let extent = if files { Extent::Both } else { Extent::Conversation };

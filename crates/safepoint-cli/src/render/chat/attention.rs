@@ -189,7 +189,7 @@ impl State {
             () if self.is_running() => Doing::Works,
             () => Doing::Waits,
         };
-        self.attention.take(doing)
+        self.attention.take(doing).into_iter().chain(self.take_copy()).reduce(Drawn::then)
     }
 }
 

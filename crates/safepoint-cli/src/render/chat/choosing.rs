@@ -1,10 +1,12 @@
-//! The list that stands in the place of the input: conversations, or models.
+//! The list that stands in the place of the input: conversations, models, or turns.
 
 use crossterm::event::KeyEvent;
+use safepoint::ids::TurnId;
 
 use super::{
     kept::KeptAsk,
     picker::{PickRow, Picked, Picker},
+    rewind::RewindAsk,
     sessions::SessionPicker,
     state::{Action, State, Tone},
     surface::Pane,
@@ -20,40 +22,55 @@ pub(crate) struct OfferedModels {
     pub(crate) missing: Vec<String>,
 }
 
+/// A turn that can be gone back to before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OfferedTurn {
+    pub(crate) turn: TurnId,
+    /// What the person said.
+    pub(crate) said: String,
+    /// How long ago.
+    pub(crate) when: String,
+}
+
 /// What is chosen. Exhaustive: each says what its choice does.
 #[derive(Clone, Debug)]
 pub(super) enum Choosing {
     Session(SessionPicker),
     Model(Picker),
+    Turn(Picker),
 }
 
 impl Choosing {
     pub(super) fn key(&mut self, key: KeyEvent) -> Picked {
         match self {
             Self::Session(list) => list.key(key),
-            Self::Model(list) => list.key(key),
+            Self::Model(list) | Self::Turn(list) => list.key(key),
         }
     }
 
     pub(super) fn paste(&mut self, text: &str) {
         match self {
             Self::Session(list) => list.paste(text),
-            Self::Model(list) => list.paste(text),
+            Self::Model(list) | Self::Turn(list) => list.paste(text),
         }
     }
 
     pub(super) fn pane(&self, rows: usize, columns: usize) -> Pane {
         match self {
             Self::Session(list) => list.pane(rows, columns),
-            Self::Model(list) => list.pane(rows, columns),
+            Self::Model(list) | Self::Turn(list) => list.pane(rows, columns),
         }
     }
 
     /// What choosing this row does.
-    pub(super) fn chosen(&self, key: String) -> Action {
+    pub(super) fn chosen(&self, key: String) -> Option<Action> {
         match self {
-            Self::Session(_) => Action::Kept(KeptAsk::Open(key)),
-            Self::Model(_) => Action::Model(key),
+            Self::Session(_) => Some(Action::Kept(KeptAsk::Open(key))),
+            Self::Model(_) => Some(Action::Model(key)),
+            Self::Turn(_) => {
+                let turn = TurnId::new(key.parse().ok()?);
+                Some(Action::Rewind(RewindAsk::Before(turn, Vec::new())))
+            }
         }
     }
 }
@@ -71,6 +88,22 @@ impl State {
         self.tell(Tone::Aside, &format!("the model is {name} from the next turn on"));
         self.kept.model = Some(name.clone());
         self.model = name;
+    }
+
+    /// Opens the list of turns; what going back to before one of them does is shown before anything happens.
+    pub(crate) fn pick_turn(&mut self, turns: &[OfferedTurn]) {
+        if turns.is_empty() {
+            return self.tell(Tone::Plain, "no turn yet: there is nothing to go back to");
+        }
+        if self.leaving.is_some() {
+            return;
+        }
+        let row = |turn: &OfferedTurn| {
+            let number = turn.turn.number().to_string();
+            PickRow::new(number.clone(), [format!("{number} {}", turn.said), turn.when.clone()])
+        };
+        self.kept.list =
+            Some(Choosing::Turn(Picker::new("Turns to go back to", turns.iter().map(row).collect())));
     }
 
     /// Opens the list of models.

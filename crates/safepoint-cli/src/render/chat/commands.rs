@@ -9,9 +9,12 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 25] = [
+const COMMANDS: [(&str, &str); 26] = [
     ("help", "show this help"),
-    ("stop", "stop the turn at the next safe point; `/stop now` at once"),
+    (
+        "stop",
+        "stop the turn at the next safe point; `/stop now` at once; `/stop N` the call of this number alone",
+    ),
     (
         "resume",
         "resume the turn that was stopped or failed, else list the stored conversations; `/resume all` lists them in any case; \
@@ -26,10 +29,14 @@ const COMMANDS: [(&str, &str); 25] = [
         "write this conversation to a Markdown file; `/export FILE.html` writes its timeline as a page",
     ),
     ("sessions", "list stored and running sessions with their last state"),
-    ("rewind", "list the turns; `/rewind N` shows what going back to before turn N does, and asks"),
+    (
+        "rewind",
+        "list the turns to go back to; `/rewind N` shows what going back to before turn N does, and asks",
+    ),
     ("undo", "take the last `/rewind` back"),
     ("retry", "send your last message again"),
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
+    ("copy", "copy the last answer to the clipboard of the terminal (OSC 52)"),
     ("receipt", "show the full receipt of the last turn"),
     ("cost", "show what each turn has used: tokens, time and money where the price is known"),
     ("context", "show what fills the window, by part"),
@@ -61,7 +68,10 @@ Ctrl-R      search in what you entered before, also in other chats
 Ctrl-G      edit the message in $VISUAL or $EDITOR
 Ctrl-_      undo; Alt-_: redo; Ctrl-W, Ctrl-U, Ctrl-K, Alt-D cut, and Ctrl-Y puts back
 !command    run a command yourself; its output goes with your next message
-Esc         stop the turn at the next safe point; again: now; twice in an idle chat: list the turns to go back to
+Esc         stop the turn: an answer at once, a tool at the next safe point; again: now; twice in an idle chat: list the turns to go back to
+Alt-1…9     stop the call of this number alone, a sub-agent at its next safe point (again: now); the turn continues
+Ctrl-O      unfold and fold the output of running commands; else show all of the last one in the pager
+Ctrl-B      let a running command continue in the background, and the model too
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit
@@ -71,6 +81,12 @@ In a question about a call: e changes its arguments, and asks again with them";
 /// Whether the program has a command of this name.
 pub(crate) fn is_built_in(name: &str) -> bool {
     COMMANDS.iter().any(|(own, _)| *own == name) || matches!(name, "?" | "exit" | "q")
+}
+
+/// Whether something may stand behind the command: a command of the user's always takes it.
+pub(crate) fn takes_more(name: &str) -> bool {
+    let takes = ["stop", "resume", "rename", "fork", "export", "rewind", "compact", "mode", "model"];
+    takes.contains(&name) || !is_built_in(name)
 }
 
 /// Each command, with what it does.
@@ -86,6 +102,7 @@ impl State {
         match (name, rest) {
             ("help" | "?", _) => self.help(),
             ("stop", "now") => self.noted_stop(StopLevel::Now),
+            ("stop", number) if self.stop_command(number) => {}
             ("stop", _) => self.noted_stop(StopLevel::AtSafePoint),
             ("resume", named) => self.resume(named),
             ("sessions", _) => self.actions.push(Action::List),
@@ -94,6 +111,7 @@ impl State {
             ("undo", _) => self.actions.push(Action::Rewind(RewindAsk::Undo)),
             ("retry", _) => self.retry(),
             ("diff", _) => self.page_diff(),
+            ("copy", _) => self.copy(),
             ("receipt", _) => match self.last.clone() {
                 Some(receipt) => self.tell(Tone::Plain, &receipt.to_string()),
                 None => self.tell(Tone::Aside, "no turn has ended yet"),

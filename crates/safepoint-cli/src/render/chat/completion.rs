@@ -297,8 +297,9 @@ impl State {
             .chain(self.custom.list())
             .filter(|(name, _)| name.starts_with(begun))
             .map(|(name, about)| {
-                let text = format!("/{name}");
-                MenuRow { label: text.clone(), about: in_a_row(about), text }
+                let label = format!("/{name}");
+                let blank = if commands::takes_more(name) { " " } else { "" };
+                MenuRow { text: format!("{label}{blank}"), label, about: in_a_row(about) }
             })
             .collect()
     }

@@ -24,7 +24,7 @@ use super::{
     state::{Action, Edge, Mode, State, Tone},
 };
 use crate::render::{
-    approval,
+    approval, call,
     diff::{self, DiffRow, GUTTER, RowKind},
     edit::{self, EditView},
 };
@@ -79,6 +79,7 @@ impl State {
             asked.args = args.clone();
         }
         self.edits.shown = None;
+        self.gap();
         if asked.question == ApprovalKind::BeforeCall && edit::is_edit(&asked.tool) {
             self.edits.looking = Some(asked.id.clone());
             return self.actions.push(Action::Preview(Box::new(asked)));
@@ -142,7 +143,13 @@ impl State {
 
     /// What the edit at hand would do, in a few words.
     pub(super) fn asks_to_edit(&self) -> Option<String> {
-        self.edits.shown.as_ref().and_then(EditView::short)
+        let view = self.edits.shown.as_ref()?;
+        match &self.edits.hunks {
+            Some((_, at)) if self.mode == Mode::Hunks => {
+                Some(format!("may it make hunk {} of {}: {}", at + 1, view.hunks.len(), view.path()))
+            }
+            _ => view.short(),
+        }
     }
 
     /// How many rows of a diff fit the screen.
@@ -184,6 +191,7 @@ impl State {
     fn put_hunk(&mut self) {
         let (Some(view), Some((_, at))) = (&self.edits.shown, &self.edits.hunks) else { return };
         let (rows, said) = (view.hunks[*at].clone(), format!("hunk {} of {}:", at + 1, view.hunks.len()));
+        self.gap();
         self.tell(Tone::Plain, &said);
         self.tell_diff(&rows, self.fitting(), "Esc, then v shows all of it");
     }
@@ -200,7 +208,8 @@ impl State {
             accepted.push(*at);
         }
         *at += 1;
-        let Some(view) = &self.edits.shown else { return };
+        self.tell(Tone::Aside, if letter == 'y' { "  yes to this hunk" } else { "  left out" });
+        let (Some(view), Some((accepted, at))) = (&self.edits.shown, &self.edits.hunks) else { return };
         if *at < view.hunks.len() {
             if let Some(asked) = self.questions.front_mut() {
                 asked.since = now;
@@ -256,7 +265,7 @@ impl State {
         if edit::is_edit(name) {
             self.edits.running.insert(call.clone(), String::new());
         }
-        let args = crate::render::text::brief(&edit::readable(name, args));
+        let args = call::in_words(name, args);
         self.tell(Tone::Aside, &format!("▸ {name} {args}"));
     }
 
@@ -291,14 +300,15 @@ impl State {
 
 /// A row of a diff as rows of the screen; further ones hang below its text.
 fn lines(row: &DiffRow, columns: usize) -> Vec<Line<'static>> {
-    let style = match row.kind {
-        RowKind::Hunk => Style::new().fg(Color::Cyan),
-        RowKind::Same | RowKind::Note => DIM,
-        RowKind::Removed => Style::new().fg(Color::Red),
-        RowKind::Added => Style::new().fg(Color::Green),
+    let (style, gutter) = match row.kind {
+        RowKind::Hunk => (Style::new().fg(Color::Cyan), DIM),
+        RowKind::Same => (Style::new(), DIM),
+        RowKind::Note => (DIM, DIM),
+        RowKind::Removed => (Style::new().fg(Color::Red), Style::new().fg(Color::Red)),
+        RowKind::Added => (Style::new().fg(Color::Green), Style::new().fg(Color::Green)),
     };
     let width = columns.saturating_sub(GUTTER).max(1);
-    let mut lines = vec![vec![Span::styled(row.gutter(), style)]];
+    let mut lines = vec![vec![Span::styled(row.gutter(), gutter)]];
     let mut used = 0;
     for (text, is_marked) in &row.pieces {
         let style = if *is_marked { style.add_modifier(Modifier::REVERSED) } else { style };

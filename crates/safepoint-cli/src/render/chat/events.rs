@@ -47,13 +47,13 @@ impl State {
     fn session_event(&mut self, event: Event<SessionEvent>, now: Instant) {
         match event.kind {
             SessionEvent::Run { turn, event } => {
-                self.meter.event(turn, &event.kind, now);
+                self.works(turn, &event.kind, now);
                 self.run_event(&event, now);
                 self.stop_requested(&event.kind);
                 self.who_answered();
             }
             SessionEvent::Background { turn, event } => {
-                self.meter.event(turn, &event.kind, now);
+                self.works(turn, &event.kind, now);
                 self.child_event(&event.kind, now);
                 self.who_answered();
             }
@@ -111,6 +111,7 @@ impl State {
         } else {
             self.is_unsaid = true;
         }
+        self.live.begin();
         self.work = Some(Activity::default());
         self.withdraw_plan();
         (self.ctrl_c, self.warned) = (None, None);
@@ -155,18 +156,23 @@ impl State {
     }
 
     fn fact(&mut self, fact: &Fact, now: Instant) {
-        self.modes.see(fact);
+        if self.modes.see(fact) {
+            return;
+        }
         self.shortened(fact);
         if self.todo_fact(fact) {
             return;
         }
         match fact {
             Fact::ModelEnded { whole, message, .. } => {
+                self.answered(&message.text());
                 self.end_text();
                 if let Some(sources) = provider::sources(message.citations(), Some(self.columns)) {
                     self.tell(Tone::Aside, &sources);
                 }
                 match whole {
+                    // Where nothing came, there is no place of a cut.
+                    Completion::Stopped if message.text().is_empty() => {}
                     Completion::Stopped => self.tell(Tone::Aside, "(cut here)"),
                     Completion::Steered => self.tell(Tone::Aside, "(cut here by your message)"),
                     Completion::Complete | Completion::Failed(_) => {}
@@ -180,20 +186,12 @@ impl State {
                     self.said(&steer.message.text, &format!("steered, in request {round}"));
                 }
             }
-            Fact::CallStarted { call_id, name, args, .. } => self.call_began(call_id, name, args),
-            Fact::CallEnded { report, result, extent } => {
-                self.tell(Tone::Aside, &format!("▪ {}", approval::ended(report)));
-                // The receipt reports a stopped call.
-                if !self.edit_ended(report) && report.stopped_by.is_none() {
-                    self.output(&result.text, extent);
-                }
-            }
+            Fact::CallStarted { .. } | Fact::CallEnded { .. } => self.call(fact),
             Fact::AttemptOpened { attempt, history, .. } if self.is_unsaid => {
                 self.is_unsaid = false;
                 let asked = history.as_ref().filter(|_| *attempt == 1).and_then(last_said);
-                match asked {
-                    Some(text) => self.said(&text, "from elsewhere"),
-                    None => self.tell(Tone::Aside, "going on"),
+                if let Some(text) = asked {
+                    self.said(&text, "from elsewhere");
                 }
             }
             Fact::ApprovalRequested(question) => self.ask(question.clone(), now),
@@ -275,7 +273,8 @@ impl State {
             work.settle("", now);
         }
         if receipt.stop.is_some() {
-            self.tell(Tone::Plain, &short::few_lines(&receipt));
+            self.gap();
+            self.tell_columns(&short::few_lines(&receipt));
         }
         self.last = Some(receipt);
         if let ItemOutcome::Failed(_) = fate {
@@ -303,9 +302,10 @@ impl State {
             at_running(&receipt.to_string()).1.to_owned()
         });
         match end {
-            Some(end) if was_stopped => {
-                self.tell(if survivors.is_empty() { Tone::Plain } else { Tone::Bad }, &end);
-            }
+            Some(end) if was_stopped => match survivors {
+                [] => self.tell_columns(&end),
+                _ => self.tell(Tone::Bad, &end),
+            },
             _ if survivors.is_empty() => {}
             _ => self.tell(Tone::Bad, &format!("warning: still running: {}", survivors.join(", "))),
         }

@@ -124,7 +124,7 @@ impl State {
         if let Some(list) = &mut self.kept.list {
             match list.key(key) {
                 Picked::Chosen(row) => {
-                    self.actions.push(list.chosen(row));
+                    self.actions.extend(list.chosen(row));
                     self.kept.list = None;
                 }
                 Picked::Closed => self.kept.list = None,

@@ -11,7 +11,10 @@ use super::{
     state::{Action, Leave, Mode, State, Tone},
     typing::TypingAction,
 };
-use crate::signals::StopLevel;
+use crate::{
+    render::activity::{Call, CallState},
+    signals::StopLevel,
+};
 
 /// How long no key must have been pressed before one answers a question.
 pub(crate) const CALM: Duration = Duration::from_millis(600);
@@ -57,6 +60,11 @@ impl State {
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
             KeyCode::BackTab => self.next_mode(),
+            KeyCode::Char('o') if control => self.fold_key(),
+            KeyCode::Char('b') if control && self.has_command() => self.move_to_background(),
+            KeyCode::Char(number @ '1'..='9') if key.modifiers.contains(KeyModifiers::ALT) => {
+                self.stop_numbered(number as u8 - b'0');
+            }
             _ if matches!(self.mode, Mode::Denying | Mode::Telling) => self.written(key),
             _ if self.mode == Mode::Changing => self.changing_key(key),
             _ if self.mode == Mode::EditingPlan => self.edit_plan(key),
@@ -114,6 +122,11 @@ impl State {
                 self.input.key(key);
             }
         }
+    }
+
+    /// Sends what stands in the input, as Enter does.
+    pub(crate) fn send_typed(&mut self) {
+        self.send(PushKind::Steer);
     }
 
     fn send(&mut self, how: PushKind) {
@@ -224,9 +237,18 @@ impl State {
         if self.work.is_none() && !self.questions.is_empty() {
             return self.stop(StopLevel::Now);
         }
-        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        let is_stopped = self.stop_turn(self.level_of_a_key());
         if !self.escape_typing() && !is_stopped {
             self.escape_idle(now);
+        }
+    }
+
+    /// What a key that stops asks for: a tool that runs has its grace, and an answer of the model alone is cut at once.
+    fn level_of_a_key(&self) -> StopLevel {
+        let runs = |call: &Call| call.state == CallState::Runs;
+        match self.work.as_ref().is_some_and(|work| work.calls.iter().any(runs)) {
+            true => StopLevel::AtSafePoint,
+            false => StopLevel::Now,
         }
     }
 
@@ -250,7 +272,7 @@ impl State {
         if is_twice || before.is_some() && self.pending_stop().is_some() || self.leaving.is_some() {
             return self.quit(Leave::AtOnce);
         }
-        let is_stopped = self.stop_turn(StopLevel::AtSafePoint);
+        let is_stopped = self.stop_turn(self.level_of_a_key());
         if self.stop_own() || is_stopped {
             return;
         }

@@ -11,6 +11,7 @@ use ratatui_core::{
     text::{Line, Span},
 };
 use safepoint::{event::Fact, ids::CallId, receipt::CallStatus, session::ItemOutcome};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     keys::CALM,
@@ -22,6 +23,9 @@ use crate::args::mode::WorkMode;
 
 /// The tool with which a model presents its plan.
 pub(crate) const PRESENT_PLAN: &str = "present_plan";
+
+/// What stands between two keys.
+const SEPARATOR: &str = " · ";
 
 /// What is sent with a yes.
 const CARRY_OUT: &str = "The plan is approved. Carry it out.";
@@ -60,35 +64,59 @@ impl Modes {
         Self { is_fixed: true, ..Self::new(now, now) }
     }
 
-    /// The last row of the pane: the mode, and what can be done now.
-    pub(super) fn footer(&self, hint: String) -> Line<'static> {
-        if self.is_fixed {
-            return Line::styled(hint, DIM);
+    /// The rows below the input: the mode, and what can be done now. Where they are narrow, the keys continue in another row: the one
+    /// that is cut off might be the one that is looked for.
+    pub(super) fn footer(&self, hint: &str, columns: usize) -> Vec<Line<'static>> {
+        const MOST: usize = 3;
+        let mut rows = vec![Vec::new()];
+        let mut used = 0;
+        let mode = (!self.is_fixed).then(|| Span::styled(self.now.name(), self.style()));
+        let keys = hint.split(SEPARATOR).map(|key| Span::styled(key.to_owned(), DIM));
+        for part in mode.into_iter().chain(keys) {
+            let is_begun = used > 0;
+            let wide = part.width() + if is_begun { SEPARATOR.width() } else { 0 };
+            if is_begun && used + wide > columns && rows.len() < MOST {
+                used = part.width();
+                rows.push(vec![part]);
+                continue;
+            }
+            used += wide;
+            if let Some(row) = rows.last_mut() {
+                row.extend(is_begun.then(|| Span::styled(SEPARATOR, DIM)));
+                row.push(part);
+            }
         }
-        let style = match self.now {
+        rows.into_iter().map(Line::from).collect()
+    }
+
+    fn style(&self) -> Style {
+        match self.now {
             WorkMode::Ask | WorkMode::Deny => DIM,
             WorkMode::Edits => Style::new().fg(Color::Magenta),
             WorkMode::Plan => Style::new().fg(Color::Cyan),
             WorkMode::Auto => Style::new().fg(Color::Red),
-        };
-        Line::from(vec![Span::styled(self.now.name(), style), Span::styled(format!(" · {hint}"), DIM)])
+        }
     }
 
     /// Takes in what the turn recorded.
-    pub(super) fn see(&mut self, fact: &Fact) {
+    /// Notes a plan that is presented; whether the fact is about nothing else, so that there is nothing more to show of it.
+    pub(super) fn see(&mut self, fact: &Fact) -> bool {
         match fact {
             Fact::CallStarted { call_id, name, args, .. } if name == PRESENT_PLAN => {
                 let plan = args.get("plan").and_then(serde_json::Value::as_str).unwrap_or_default();
                 self.presenting = Some((call_id.clone(), plan.to_owned()));
+                true
             }
             Fact::CallEnded { report, .. } if report.name == PRESENT_PLAN => {
                 let ended = self.presenting.take().filter(|(id, _)| *id == report.call_id);
                 let whole = ended.filter(|(_, plan)| !plan.trim().is_empty());
                 if let (Some((_, text)), CallStatus::Completed) = (whole, report.status) {
                     (self.plan, self.is_presented) = (Some(Plan { text, is_edited: false }), true);
+                    return true;
                 }
+                false
             }
-            _ => {}
+            _ => false,
         }
     }
 }

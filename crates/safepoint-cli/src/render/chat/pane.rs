@@ -20,18 +20,19 @@ use super::{
     queue::{Items, Origin, Place, Pushed},
     state::{Edge, Leave, Mode, State},
     surface::Pane,
+    todo::LIST_TOOL,
 };
 use crate::{
     render::{
         activity::{Activity, Call, CallState, PendingStop, elapsed},
-        approval,
-        text::{brief, in_a_row as one_line},
+        approval, call,
+        text::in_a_row as one_line,
     },
     visible,
 };
 
 const STOPPING: Style = Style::new().fg(Color::Yellow).add_modifier(Modifier::BOLD);
-const LABEL: Style = Style::new().fg(Color::Blue);
+pub(super) const LABEL: Style = Style::new().fg(Color::Blue);
 const PROMPT: Style = Style::new().fg(Color::Green);
 /// Rows of a list, of the input and of the text that streams, at most.
 const LISTED: usize = 3;
@@ -44,16 +45,17 @@ const ASKED: usize = 48;
 pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     let mut lines = Vec::new();
     if let Some(work) = &state.work {
-        running(work, now, &mut lines);
+        running(work, state, now, &mut lines);
         lines.extend(work.stop_line(now, "Esc").map(|text| Line::styled(text, STOPPING)));
     }
+    lines.extend(state.live.background(state.work.as_ref().map_or(&[], |work| &work.calls), now));
     lines.extend(state.todos.lines());
     lists(&state.items, &mut lines);
     taken_back(&state.handed.texts, &mut lines);
     lines.extend(state.typing.own.lines(now));
     if let Some(asked) = state.questions.front().filter(|_| state.deciding.is_none()) {
         let asks = state.asks_to_edit().unwrap_or_else(|| {
-            let args = visible::one_line(&brief(&asked.question.args), ASKED);
+            let args = visible::one_line(&call::in_words(&asked.question.tool, &asked.question.args), ASKED);
             format!("{}: {args}", approval::short(&asked.question))
         });
         lines.push(Line::styled(format!("? {asks}"), STOPPING));
@@ -74,13 +76,17 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     lines.extend(typed);
     lines.extend(state.menu().iter().flat_map(Menu::lines));
     if !state.kept.has_list() {
-        lines.push(state.modes.footer(state.typing_hint().unwrap_or_else(|| hint(state, now))));
+        let keys = state.typing_hint().unwrap_or_else(|| hint(state, now));
+        lines.extend(state.modes.footer(&keys, state.columns));
         lines.extend(state.meter.footer(state.columns, now).map(|row| Line::styled(row, DIM)));
     }
     let mut partial = state.partial();
     let shown = rows.saturating_sub(lines.len() + 1).min(STREAMED);
     partial.drain(..partial.len().saturating_sub(shown));
-    // A blank row separates the text from the running work.
+    // A blank row separates the text from the notes above it, and from the running work.
+    if state.edge == Edge::Note && partial.first().is_some_and(|line| line.width() > 0) {
+        partial.insert(0, Line::default());
+    }
     if !partial.is_empty() || state.edge != Edge::Blank {
         partial.push(Line::default());
     }
@@ -89,27 +95,21 @@ pub(crate) fn pane(state: &State, rows: usize, now: Instant) -> Pane {
     Pane { lines: partial, cursor: (cursor.0, above + top + cursor.1) }
 }
 
-fn running(work: &Activity, now: Instant, lines: &mut Vec<Line<'static>>) {
+fn running(work: &Activity, state: &State, now: Instant, lines: &mut Vec<Line<'static>>) {
     if let Some((what, since)) = work.model {
         let what = format!("{what}  {}", elapsed(since, now));
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
     }
     // What runs comes before what waits.
-    let mut calls: Vec<&Call> = work.calls.iter().collect();
+    let mut calls: Vec<&Call> = work.calls.iter().filter(|call| call.name != LIST_TOOL).collect();
+    let count = calls.len();
     calls.sort_by_key(|call| call.state != CallState::Runs);
+    let size = (calls.len().min(LISTED), state.columns);
     for call in calls.into_iter().take(LISTED) {
-        let what = match call.state {
-            CallState::Asked => "waits for your answer  ",
-            CallState::Allowed => "waits its turn  ",
-            CallState::Runs => "",
-        };
-        let what = format!("{}  {what}{}  ", call.name, elapsed(call.since, now));
-        let detail = if call.progress.is_empty() { &call.args } else { &call.progress };
-        let detail = one_line(detail);
-        lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what), Span::styled(detail, DIM)]));
+        lines.extend(state.live.rows(call, size, now));
     }
-    if work.calls.len() > LISTED {
-        lines.push(Line::styled(format!("  and {} more calls", work.calls.len() - LISTED), DIM));
+    if count > LISTED {
+        lines.push(Line::styled(format!("  and {} more calls", count - LISTED), DIM));
     }
     if let Some((_, since)) = work.settled {
         let text = format!("the turn has ended; what it started is still ending  {}", elapsed(since, now));
@@ -205,6 +205,9 @@ fn hint(state: &State, now: Instant) -> String {
         (None, Mode::Hunks, _) if state.may_answer(now) => {
             "y make this hunk · n leave it out · Esc back: nothing is decided".to_owned()
         }
+        (None, Mode::Hunks, _) if !state.input.is_empty() => {
+            "empty the input to decide about the hunk (Ctrl-U) · Esc back".to_owned()
+        }
         (None, Mode::Hunks, _) => "a hunk for you, when you pause typing · Esc back".to_owned(),
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
         (None, Mode::Planning, _) => state.plan_hint(now),
@@ -223,6 +226,9 @@ fn hint(state: &State, now: Instant) -> String {
                     format!("r run it again · d it is done… · g give it up · Esc stops{more}")
                 }
             }
+        }
+        (None, Mode::Typing, Some(_)) if !state.input.is_empty() => {
+            "Enter sends this · to answer the question, empty the input first (Ctrl-U)".to_owned()
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
         (None, Mode::Typing, None) if state.is_running() => stop.map_or_else(

@@ -32,7 +32,7 @@ const PAGE: usize = 10;
 /// Rows of the list that are shown at most.
 const SHOWN: usize = 12;
 /// The first column has at least this many letters: columns at the end are left out for them.
-const FIRST: usize = 24;
+const FIRST: usize = 28;
 /// No other column is wider.
 const WIDEST: usize = 32;
 /// Columns before a row, and between two of its columns.
@@ -206,7 +206,7 @@ impl Picker {
         self.list(shown, columns, &mut lines);
         if has_keys {
             let own = if self.hint.is_empty() { String::new() } else { format!(" · {}", self.hint) };
-            let keys = format!("↑↓ · Enter opens{own} · Esc closes");
+            let keys = format!("↑↓ · Enter chooses{own} · Esc closes");
             lines.push(Line::styled(cut(&keys, columns), DIM));
         }
         Pane { lines, cursor }

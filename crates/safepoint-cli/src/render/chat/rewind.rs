@@ -2,12 +2,22 @@
 
 use std::time::{Duration, Instant};
 
+use ratatui_core::{
+    style::{Color, Style},
+    text::Span,
+};
 use safepoint::ids::TurnId;
 
 use super::{
     keys::CALM,
-    state::{Action, Mode, State, Tone},
+    markdown,
+    state::{Action, Edge, Mode, State, Tone},
 };
+use crate::output;
+
+/// The label of what cannot be undone, and the columns of a label and what is before it.
+pub(crate) const NOT_UNDONE: &str = "not undone";
+const LABELLED: usize = 16;
 
 /// Within so long two Esc of an idle chat are one wish.
 const TWICE: Duration = Duration::from_secs(3);
@@ -79,8 +89,19 @@ impl State {
     /// Shows what going back would do, and asks.
     pub(crate) fn ask_rewind(&mut self, rows: &[String], choices: Choices, now: Instant) {
         self.gap();
-        self.tell(Tone::Plain, &rows.join("\n"));
+        rows.iter().for_each(|row| self.tell_row(row));
         (self.mode, self.choices, self.choice_since) = (Mode::Rewinding, choices, Some(now));
+    }
+
+    /// A row with a label: what it says hangs together, and what cannot be undone stands out.
+    fn tell_row(&mut self, row: &str) {
+        let row = output::plain(row).into_owned();
+        let labelled = row.strip_prefix("  ").and_then(|_| row.split_at_checked(LABELLED));
+        let (label, text, hangs) = labelled.map_or(("", &*row, 0), |(label, text)| (label, text, LABELLED));
+        let colour = if label.trim() == NOT_UNDONE { Color::Yellow } else { Color::Blue };
+        let spans = vec![Span::styled(label.to_owned(), Style::new().fg(colour)), Span::raw(text.to_owned())];
+        self.put_above(markdown::wrap(spans, self.columns, hangs));
+        self.edge = Edge::Note;
     }
 
     /// Whether the next letter decides: it could be read, and the person is not typing.
@@ -109,9 +130,7 @@ impl State {
                 "a choice for you, when you pause typing · Esc changes nothing".to_owned()
             }
             Choices::Conversation => "c the conversation goes back · Esc changes nothing".to_owned(),
-            Choices::All => {
-                "b conversation and files go back · c conversation · f files · Esc changes nothing".to_owned()
-            }
+            Choices::All => "b both go back · c conversation · f files · Esc changes nothing".to_owned(),
         }
     }
 }

@@ -25,22 +25,34 @@ impl State {
         }
     }
 
-    /// The first lines of what a call came to, and how much there is more, where.
+    /// The first and the last lines of what a call came to, and how much there is between them, or where all of it is.
     pub(crate) fn output(&mut self, output: &str, extent: &OutputExtent) {
-        const SHOWN: usize = 5;
+        // Why a command failed stands at its end.
+        const FIRST: usize = 2;
+        const LAST: usize = 3;
         let lines: Vec<&str> = output.lines().collect();
-        for line in lines.iter().take(SHOWN) {
-            self.tell(Tone::Aside, &format!("  {line}"));
-        }
+        let left_out = lines.len().saturating_sub(FIRST + LAST);
+        // A row that says "1 more line" is no shorter than the line.
+        let left_out = if left_out == 1 { 0 } else { left_out };
+        let first = if left_out == 0 { &lines[..] } else { &lines[..FIRST] };
+        self.tell_lines(first);
         let more = match extent {
-            OutputExtent::All if lines.len() <= SHOWN => return,
-            OutputExtent::All => format!("{} more lines", lines.len() - SHOWN),
+            OutputExtent::All if left_out == 0 => return,
+            OutputExtent::All => format!("{left_out} more lines: Ctrl-O shows all"),
             OutputExtent::Truncated { bytes, file: Some(file) } => format!("{bytes} bytes in all: {file}"),
             OutputExtent::Truncated { bytes, file: None } => {
                 format!("{bytes} bytes in all, of which the beginning and the end are kept")
             }
         };
+        self.folded(output);
         self.tell(Tone::Aside, &format!("  … {more}"));
+        self.tell_lines(&lines[first.len() + left_out..]);
+    }
+
+    fn tell_lines(&mut self, lines: &[&str]) {
+        for line in lines {
+            self.tell(Tone::Aside, &format!("  {line}"));
+        }
     }
 }
 

@@ -15,15 +15,17 @@ use ratatui_core::text::{Line, Span};
 use safepoint::{
     Receipt,
     approval::{ApprovalRequest, Decision},
-    ids::{ApprovalId, ItemId, TurnId},
+    ids::{ApprovalId, CallId, ItemId, Path, TurnId},
 };
 
 use super::{
     attention::Attention,
+    copying::Copying,
     custom::CustomCommands,
     edits::Edits,
     input::{Draft, Input},
     kept::{Kept, KeptAsk},
+    live::LiveWork,
     markdown::{self, DIM, Hyperlink, Markdown, Rows},
     meter::Meter,
     modes::Modes,
@@ -50,6 +52,10 @@ pub(crate) enum Action {
     HandBack,
     /// Stop the running turn.
     Stop(StopLevel),
+    /// Stop one call of the running turn, or of a run below it, alone.
+    StopCall { run: Path, call: CallId, level: StopLevel },
+    /// Let the commands that run continue in the background.
+    Background,
     /// Take the last turn up again; list the sessions if there is none.
     Resume,
     /// List the sessions.
@@ -163,8 +169,10 @@ pub(crate) struct State {
     pub(super) choice_since: Option<Instant>,
     pub(crate) kept: Kept,
     pub(crate) meter: Meter,
+    pub(super) live: LiveWork,
     pub(crate) attention: Attention,
     pub(crate) todos: Todos,
+    pub(super) copying: Copying,
     /// When the chat showed that another Ctrl-C ends it.
     pub(crate) warned: Option<Instant>,
     /// The diffs of edits, asked about and made.
@@ -246,6 +254,9 @@ impl State {
     }
 
     fn rows_up(&mut self, rows: Rows) {
+        if self.edge == Edge::Note && rows.lines.first().is_some_and(|line| line.width() > 0) {
+            self.gap();
+        }
         let first = self.above.len();
         self.links.extend(rows.links.into_iter().map(|link| Hyperlink { row: first + link.row, ..link }));
         if !rows.lines.is_empty() {

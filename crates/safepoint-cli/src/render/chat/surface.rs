@@ -14,7 +14,10 @@ use ratatui_core::{
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::markdown::{Hyperlink, TAB};
+use super::markdown::{
+    Hyperlink, TAB,
+    look::{Theme, readable},
+};
 use crate::output::Drawn;
 
 /// What is drawn below the scrollback, and where the cursor stands in it.
@@ -63,6 +66,8 @@ impl Narrower {
 pub(crate) struct Surface {
     paint: Paint,
     narrower: Narrower,
+    /// The background that the colours of the palette are adapted to, if it is known.
+    background: Option<Theme>,
     columns: usize,
     rows: usize,
     size: (u16, u16),
@@ -89,8 +94,18 @@ impl Surface {
     pub(crate) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
         let (drawn, has_moved) = (Pane::default(), false);
         let narrower = Narrower::default();
-        let mut surface =
-            Self { paint, narrower, columns: 0, rows: 0, size: (0, 0), drawn, has_moved, resized: None };
+        let (background, resized) = (None, None);
+        let mut surface = Self {
+            paint,
+            narrower,
+            background,
+            columns: 0,
+            rows: 0,
+            size: (0, 0),
+            drawn,
+            has_moved,
+            resized,
+        };
         surface.size((columns, rows));
         surface
     }
@@ -98,6 +113,11 @@ impl Surface {
     /// The same for a terminal that does this with its rows.
     pub(crate) fn narrowing(self, narrower: Narrower) -> Self {
         Self { narrower, ..self }
+    }
+
+    /// Its colours are those that can be read on this background.
+    pub(crate) fn on(&mut self, background: Option<Theme>) {
+        self.background = background;
     }
 
     /// Columns that lines may use.
@@ -236,7 +256,10 @@ impl Surface {
 
     fn line(&self, line: &Line<'_>, links: &[&Hyperlink], drawn: &mut Drawn) {
         for (index, span) in line.spans.iter().enumerate() {
-            let style = line.style.patch(span.style);
+            let mut style = line.style.patch(span.style);
+            if let (Some(colour), Some(background)) = (style.fg, self.background) {
+                style.fg = Some(readable(colour, background));
+            }
             let codes = if self.paint == Paint::Plain { String::new() } else { codes(style) };
             let link = links.iter().find(|link| link.span == index && self.paint == Paint::Styled);
             if let Some(link) = link {

@@ -29,12 +29,16 @@ use super::{
 };
 use crate::signals::StopLevel;
 
+mod copying;
 mod edits;
 mod handed;
 mod kept;
+mod live;
+mod looks;
 mod meter;
 mod modes;
 mod provider;
+mod reads;
 mod resizes;
 mod rewind;
 mod streams;
@@ -304,7 +308,18 @@ fn a_stop_that_is_asked_again_and_again_is_said_once() {
     world.shows("asked to stop once it is idle for 1m 00s");
 }
 
-/// S1.5, S1.7: Esc stops at the next safe point and a second Esc now; what it waits for is shown at once,
+/// S1.5: where only the model works, a key cuts its answer at once; a tool that runs has its grace.
+#[test]
+fn a_key_cuts_an_answer_at_once() {
+    let mut world = World::new();
+    let id = world.accepted("book a table", PushKind::Queue);
+    assert_eq!(world.state.hear(ChatEvent::Started(vec![id]), world.now), []);
+    assert_eq!(world.tap(KeyCode::Esc), [Action::Stop(StopLevel::Now), Action::HandBack]);
+    let mut world = World::running();
+    assert_eq!(world.tap(KeyCode::Esc), [Action::Stop(StopLevel::AtSafePoint), Action::HandBack]);
+}
+
+/// S1.5, S1.7: Esc stops a tool at the next safe point and a second Esc now; what it waits for is shown at once,
 /// with a countdown.
 #[test]
 fn escape_stops_and_says_what_it_waits_for() {
@@ -360,7 +375,7 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         world.shows("\"timeout\": 5");
         world.shows("shell  waits for your answer");
         world.wait(CALM);
-        world.shows("? may shell run: {");
+        world.shows("? may shell run: rm \\u{202e}x  (timeout: 5)");
         world.shows("y yes · n no · m no, saying why");
         assert_eq!(world.tap(KeyCode::Char(letter)), [Action::Decide(question.id.clone(), decision.clone())]);
         let answer = Resolution::Decided(decision);

@@ -72,6 +72,11 @@ impl Look {
         Self { colours, theme, has_links, root }
     }
 
+    /// The background, where the terminal has colours that are chosen for it.
+    pub(crate) fn background(&self) -> Option<Theme> {
+        self.theme.filter(|_| matches!(self.colours, Colours::Many | Colours::All))
+    }
+
     /// Whether marks stay where they are written, because no style can stand for them.
     pub(crate) fn keeps_marks(&self) -> bool {
         self.colours == Colours::No
@@ -101,8 +106,7 @@ impl Look {
     /// The style of a word of code. The 16 colours of the palette are chosen so that they can be read on both backgrounds.
     pub(crate) fn token(&self, token: Token) -> Style {
         let dim = Style::new().add_modifier(Modifier::DIM);
-        let theme = self.theme.filter(|_| matches!(self.colours, Colours::Many | Colours::All));
-        match (theme, token) {
+        match (self.background(), token) {
             (None, Token::Keyword) => Style::new().fg(Color::Magenta),
             (None, Token::Name | Token::Number) => Style::new().fg(Color::Cyan),
             (None | Some(_), Token::Removed) => Style::new().fg(Color::Red),
@@ -127,6 +131,21 @@ impl Look {
             _ => Color::Indexed(index),
         })
     }
+}
+
+/// A colour of the terminal's palette as it can be read on this background: terminals with a light one show yellow, green and cyan
+/// too pale for text, and those with a dark one show blue too dark.
+pub(crate) fn readable(colour: Color, theme: Theme) -> Color {
+    Color::Indexed(match (theme, colour) {
+        (Theme::Light, Color::Red) => 124,
+        (Theme::Light, Color::Green) => 22,
+        (Theme::Light, Color::Yellow) => 94,
+        (Theme::Light, Color::Blue) => 25,
+        (Theme::Light, Color::Magenta) => 90,
+        (Theme::Light, Color::Cyan) => 24,
+        (Theme::Dark, Color::Blue) => 75,
+        _ => return colour,
+    })
 }
 
 /// `COLORFGBG` is the number of the colour of the text and that of the background, as in `15;0`.
@@ -199,6 +218,24 @@ mod tests {
             Some(Theme::Light),
             "the config file outranks it"
         );
+    }
+
+    /// S12.55: each stands out from a white background with a contrast of at least 4.5, as WCAG counts it.
+    #[test]
+    fn the_colours_of_the_palette_can_be_read_on_a_light_background() {
+        let linear = |part: u8| {
+            let part = f64::from(part) / 255.0;
+            if part <= 0.04 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+        };
+        let step = |digit: u8| if digit == 0 { 0 } else { 55 + 40 * digit };
+        for colour in [Color::Red, Color::Green, Color::Yellow, Color::Blue, Color::Magenta, Color::Cyan] {
+            let Color::Indexed(index @ 16..=231) = readable(colour, Theme::Light) else {
+                panic!("{colour} stays as it is")
+            };
+            let [red, green, blue] = [(index - 16) / 36, (index - 16) / 6 % 6, (index - 16) % 6].map(step);
+            let light = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+            assert!(1.05 / (light + 0.05) >= 4.5, "{colour}: {light}");
+        }
     }
 
     /// S12.55

@@ -8,6 +8,10 @@ use safepoint_model::raw::history::{bytes, tokens_of};
 use super::{Meter, Sum, TurnCount, footer::percent, tokens};
 use crate::{prices::AS_OF, render::activity::lasted};
 
+/// Columns of `/cost`, and what stands in them.
+const COLUMNS: usize = 7;
+type Cells = [String; COLUMNS];
+
 /// What each request holds beside the conversation, in bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fixed {
@@ -35,15 +39,17 @@ impl Meter {
             below.join(&turn.below);
             lost += turn.lost;
         }
-        let mut rows =
-            vec![row(["turn", "in", "cached", "out", "requests", "time", "cost"].map(str::to_owned))];
-        if before > 0 {
-            rows.push(format!("  {before} turns before these are in the sum"));
-        }
-        rows.extend(turns.iter().skip(before).map(|turn| turn_row(turn, now)));
-        rows.push(row(figures("all".to_owned(), &all, String::new())));
+        let head = ["turn", "in", "cached", "out", "requests", "time", "cost"].map(str::to_owned);
+        let mut table = vec![(head, String::new())];
+        table.extend(turns.iter().skip(before).map(|turn| turn_row(turn, now)));
+        table.push((figures("all".to_owned(), &all, String::new()), String::new()));
         if below.requests > 0 {
-            rows.push(row(figures("sub-agents".to_owned(), &below, String::new())) + "  a part of the sum");
+            let figures = figures("sub-agents".to_owned(), &below, String::new());
+            table.push((figures, "a part of the sum".to_owned()));
+        }
+        let mut rows = aligned(&table);
+        if before > 0 {
+            rows.insert(1, format!("  {before} turns before these are in the sum"));
         }
         rows.extend(notes(&all, lost));
         rows.join("\n")
@@ -61,7 +67,7 @@ impl Meter {
             u64::try_from(tokens).unwrap_or(u64::MAX)
         };
         let how = match size {
-            Some(size) if size.is_exact => "counted by the provider with the last request and its reply",
+            Some(size) if size.is_exact => "as the provider counted the last request",
             Some(_) | None => "estimated: the provider has not counted it as it is now",
         };
         let of = self
@@ -107,9 +113,10 @@ fn parts(history: &History, fixed: &Fixed) -> Vec<(String, u64)> {
     parts
 }
 
-fn turn_row(turn: &TurnCount, now: Instant) -> String {
+/// The figures of a turn, and what is to be said of them.
+fn turn_row(turn: &TurnCount, now: Instant) -> (Cells, String) {
     let number = turn.turn.number().to_string();
-    let row = row(figures(number, &turn.all, lasted(turn.elapsed(now))));
+    let row = figures(number, &turn.all, lasted(turn.elapsed(now)));
     let how = match turn.ending {
         Some(Ending::Stopped) => Some("stopped"),
         Some(Ending::Failed) => Some("failed"),
@@ -120,19 +127,24 @@ fn turn_row(turn: &TurnCount, now: Instant) -> String {
     let lost =
         (turn.lost > 0).then_some("a request ended with its program, and what it was billed is not known");
     let notes: Vec<&str> = how.into_iter().chain(more).chain(lost).collect();
-    if notes.is_empty() { row } else { format!("{row}  {}", notes.join("; ")) }
+    (row, notes.join("; "))
 }
 
-fn figures(name: String, sum: &Sum, time: String) -> [String; 7] {
+fn figures(name: String, sum: &Sum, time: String) -> Cells {
     let Usage { input, cached_input, output, .. } = sum.usage;
     let price = sum.price().unwrap_or_else(|| "not known".to_owned());
     [name, tokens(input), tokens(cached_input), tokens(output), sum.requests.to_string(), time, price]
 }
 
-fn row([name, input, cached, output, requests, time, cost]: [String; 7]) -> String {
-    format!("{name:>10} {input:>7} {cached:>7} {output:>7} {requests:>9} {time:>12}  {cost}")
-        .trim_end()
-        .to_owned()
+/// Rows whose columns are as wide as they must be, so that the table fits a narrow screen; figures stand to the right.
+fn aligned(table: &[(Cells, String)]) -> Vec<String> {
+    let widest = |at: usize| table.iter().map(|(cells, _)| cells[at].chars().count()).max().unwrap_or(0);
+    let widths: [usize; COLUMNS] = std::array::from_fn(widest);
+    let row = |(cells, note): &(Cells, String)| {
+        let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}"));
+        format!("  {}  {note}", cells.collect::<Vec<_>>().join("  ")).trim_end().to_owned()
+    };
+    table.iter().map(row).collect()
 }
 
 /// What the figures do not say by themselves.

@@ -107,7 +107,9 @@ fn only_the_accepted_hunks_are_approved_and_the_model_learns_which_were_not() {
     assert_eq!(edited.world.tap(KeyCode::Char('y')), [], "it has been readable for no time");
     edited.world.state.input.clear();
     assert_eq!(edited.answer('y'), []);
+    edited.world.shows("yes to this hunk");
     edited.world.shows("hunk 2 of 2:");
+    edited.world.shows("? may it make hunk 2 of 2: a.txt");
     let acts = edited.answer('n');
     let (args, message) = with(&acts);
     assert_eq!(args["content"].as_str(), Some(numbered().replace("line 2\n", "line two\n").as_str()));

@@ -63,6 +63,15 @@ fn mode(mode: WorkMode) -> Vec<Action> {
     vec![Action::Mode(mode)]
 }
 
+/// The plan is what is shown, not the tool with which it came.
+#[test]
+fn a_presented_plan_is_shown_without_its_call() {
+    let mut world = World::planned(ItemOutcome::Completed);
+    world.shows("read the parser");
+    world.hides(PRESENT_PLAN);
+    world.hides("shown");
+}
+
 /// S8.23: a change of mode answers no question and touches no typed text.
 #[test]
 fn shift_tab_goes_through_the_modes_and_answers_nothing() {

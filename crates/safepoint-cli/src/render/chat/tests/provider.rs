@@ -64,10 +64,10 @@ fn what_the_provider_did_stands_in_its_place() {
             "▪ code_execution: completed",
             "  1",
             "  2",
-            "  3",
-            "  4",
-            "  5",
-            "  … 4 more lines",
+            "  … 4 more lines: Ctrl-O shows all",
+            "  7",
+            "  8",
+            "  9",
         ];
         assert_eq!(head, expected, "{columns}");
         assert_eq!(&tail[..2], ["It is 1.", "sources:"], "{columns}");

@@ -7,6 +7,7 @@ use safepoint::ids::TurnId;
 
 use super::World;
 use crate::render::chat::{
+    choosing::OfferedTurn,
     keys::CALM,
     rewind::{Choices, Extent, RewindAsk},
     state::Action,
@@ -86,4 +87,25 @@ fn only_a_letter_that_is_shown_decides() {
     assert_eq!(world.esc(), []);
     world.wait(CALM);
     assert_eq!(world.letter('c'), []);
+}
+
+/// S7.35: the turns are listed, the newest first; the one that is chosen is looked at before anything happens, and Esc leaves all as it is.
+#[test]
+fn a_turn_is_chosen_from_a_list() {
+    let mut world = World::new();
+    let turn = |number, said: &str| OfferedTurn {
+        turn: TurnId::new(number),
+        said: said.to_owned(),
+        when: "3 min ago".to_owned(),
+    };
+    let turns = [turn(2, "write it"), turn(1, "read it")];
+    world.state.pick_turn(&turns);
+    world.shows("Turns to go back to");
+    world.shows("2 write it");
+    world.tap(KeyCode::Down);
+    assert_eq!(world.tap(KeyCode::Enter), asks(RewindAsk::Before(TurnId::new(1), Vec::new())));
+    world.state.pick_turn(&turns);
+    assert_eq!(world.tap(KeyCode::Esc), []);
+    world.state.pick_turn(&[]);
+    world.shows("nothing to go back to");
 }

@@ -69,6 +69,9 @@ fn tab_completes_and_never_sends() {
     assert_eq!(world.tap(KeyCode::Tab), []);
     assert_eq!(world.tap(KeyCode::Enter), []);
     world.shows("no turn has ended yet");
+    world.type_in("/for");
+    assert_eq!(world.tap(KeyCode::Tab), []);
+    assert_eq!(world.state.input.text(), "/fork ", "something may stand behind it");
 }
 
 /// S12.52: behind an `@` files are asked for with each letter; the answer to an older question changes nothing.

@@ -1,0 +1,114 @@
+//! What a person reads of calls: how a command ended, what is shown of a plan, which key the footer offers.
+
+use safepoint::{message::AssistantMessage, receipt::ProcessReport};
+use serde_json::json;
+
+use super::*;
+
+impl World {
+    /// A command that ended so, with these lines.
+    fn command_ended(&mut self, ended: &str, lines: impl Iterator<Item = String>) {
+        let process = ProcessReport::new(7, "sh", ended, "cgroup");
+        let report = json!({"call_id": "call_1", "name": "shell", "round": 1, "status": "completed", "effect": "done",
+            "processes": [process], "cleanups": [], "started_at": null, "ended_at": null, "reason": null,
+            "stopped_by": null});
+        let text = lines.collect::<Vec<_>>().join("\n");
+        let result = json!({"call_id": "call_1", "name": "shell", "text": text, "verdict": "good"});
+        let report: safepoint::receipt::CallReport = serde_json::from_value(report).unwrap();
+        self.fact(Fact::CallEnded {
+            report: report.into(),
+            result: serde_json::from_value(result).unwrap(),
+            extent: safepoint::raw::OutputExtent::All,
+        });
+    }
+}
+
+/// S12.64
+#[test]
+fn a_command_that_failed_says_its_exit_code_and_its_last_lines() {
+    let mut world = World::running();
+    let lines = (1..=30).map(|number| format!("line {number}"));
+    world.command_ended("exit 101", lines.chain(["error: why".into(), "[exit 101]".into()]));
+    world.shows("▪ shell: exit 101");
+    world.hides("shell: completed");
+    world.shows("  line 2");
+    world.hides("line 3\n");
+    world.shows("  … 27 more lines");
+    world.shows("  error: why");
+    let mut world = World::running();
+    world.command_ended("exit 0", (1..=6).map(|number| format!("line {number}")));
+    world.shows("▪ shell: completed");
+    world.shows("  line 3");
+    world.hides("more line");
+}
+
+/// S12.64
+#[test]
+fn a_call_that_writes_a_file_is_shown_by_its_path() {
+    let mut world = World::running();
+    let Fact::CallStarted { call_id, round, effect, key, work, at, .. } = started("write_file", "") else {
+        panic!("it is a call that began")
+    };
+    let args = Arc::new(json!({"path": "docs/new.md", "content": "line of the file\n".repeat(300)}));
+    let name = "write_file".to_owned();
+    world.fact(Fact::CallStarted { call_id, name, round, args, effect, key, work, at });
+    world.shows("▸ write_file docs/new.md");
+    world.hides("line of the file");
+}
+
+/// S8.2
+#[test]
+fn beside_a_typed_text_the_footer_says_how_a_question_is_answered() {
+    let mut world = World::running();
+    world.type_in("wait");
+    world.question();
+    world.wait(CALM);
+    world.shows("to answer the question, empty the input first");
+    world.hides("when you pause typing");
+    world.control('u');
+    world.wait(CALM);
+    world.shows("y yes · n no");
+}
+
+/// S8.2
+#[test]
+fn a_question_about_an_address_names_the_tool_and_the_address() {
+    let mut world = World::running();
+    let question = json!({
+        "id": "apr_1", "call_id": "call_2", "tool": "http_get/reach", "digest": "", "question": "mid_call",
+        "args": {"origin": "https://docs.rs"}, "holds": "session",
+        "asked_at": Timestamp::UNIX_EPOCH, "expires_at": Timestamp::UNIX_EPOCH,
+    });
+    let question: ApprovalRequest = serde_json::from_value(question).unwrap();
+    world.fact(Fact::ApprovalRequested(question));
+    world.shows("Allow http_get to reach https://docs.rs?");
+    world.shows("A yes allows exactly this for the rest of the session.");
+    world.wait(CALM);
+    world.shows("? may it reach: https://docs.rs");
+    world.hides("http_get/reach");
+}
+
+/// Where nothing of an answer had come, no cut is shown.
+#[test]
+fn a_stop_before_the_first_word_shows_no_cut() {
+    for (text, is_shown) in [("", false), ("It is", true)] {
+        let mut world = World::running();
+        let message = AssistantMessage::of_text(text);
+        let report = json!({"model": "m", "round": 1, "state": "closed", "usage": Usage::new(1, 1),
+            "started_at": Timestamp::UNIX_EPOCH, "ended_at": Timestamp::UNIX_EPOCH});
+        let fact = json!({"fact": "model_ended", "message": message, "whole": "cut", "report": report});
+        world.fact(serde_json::from_value(fact).unwrap());
+        assert_eq!(world.screen().contains("(cut here)"), is_shown, "{text:?}");
+    }
+}
+
+/// An attempt that follows an answer is not announced.
+#[test]
+fn a_turn_that_continues_after_an_answer_announces_nothing() {
+    let mut world = World::running();
+    world.state.hear(ChatEvent::Started(Vec::new()), world.now);
+    let before = world.screen();
+    let opened = json!({"fact": "attempt_opened", "run": "run_1", "attempt": 2, "history": null, "at": Timestamp::UNIX_EPOCH});
+    world.fact(serde_json::from_value(opened).unwrap());
+    assert_eq!(world.screen(), before);
+}
