@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::Write as _,
+    os::unix::fs::FileExt as _,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -51,13 +52,35 @@ async fn round(store: &dyn Store, lease: &Lease) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Microseconds of a bare sync of what a commit writes.
-pub(crate) fn bare_sync(file: &mut File) -> anyhow::Result<f64> {
-    const PAGES: usize = 4;
-    let began = Instant::now();
-    file.write_all(&[7; 4096 * PAGES])?;
-    file.sync_data()?;
-    Ok(micros(began.elapsed()))
+/// A file that is written to without a store: what it has is overwritten in place, so that a sync has no new length to write down.
+pub(crate) struct BareFile {
+    file: File,
+    next: u64,
+}
+
+/// What a commit writes.
+const COMMIT: usize = 4 * 4096;
+/// Commits until the first is overwritten again.
+const COMMITS: u64 = 256;
+
+impl BareFile {
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        let mut file = File::create(path)?;
+        for _ in 0..COMMITS {
+            file.write_all(&[0; COMMIT])?;
+        }
+        file.sync_all()?;
+        Ok(Self { file, next: 0 })
+    }
+
+    /// Microseconds of writing what a commit writes, and of its sync.
+    pub(crate) fn sync(&mut self) -> anyhow::Result<f64> {
+        let began = Instant::now();
+        self.file.write_all_at(&[7; COMMIT], self.next * COMMIT as u64)?;
+        self.file.sync_data()?;
+        self.next = (self.next + 1) % COMMITS;
+        Ok(micros(began.elapsed()))
+    }
 }
 
 /// Takes a session as any opening of one does: as a node for that alone.
@@ -75,11 +98,11 @@ async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::R
     const ROUNDS: usize = 1000;
     let store = SqliteStore::open(path)?;
     let lease = held(&store, "one").await?;
-    let mut file = File::create(bare)?;
+    let mut file = BareFile::create(bare)?;
     let (mut ours, mut syncs, mut appends) = (Vec::new(), Vec::new(), Vec::new());
     let before = store.commits();
     for _ in 0..ROUNDS {
-        syncs.push(bare_sync(&mut file)?);
+        syncs.push(file.sync()?);
         ours.push(took(round(&store, &lease)).await?);
     }
     let durable = (store.commits().durable - before.durable) as f64 / ROUNDS as f64;
