@@ -1,14 +1,14 @@
 //! A store of your own around another one: what sessions record is also written where your program wants it.
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc};
 
 use futures_util::TryFutureExt as _;
 use safepoint::{
     Agent, Session,
-    ids::{ApprovalId, SessionId},
+    ids::{ApprovalId, NodeId, SessionId},
     raw::store::{self as raw, Appended, Durability, Lease, StoreFuture, Write},
     session::{ChatPlanner, SessionStop},
-    store::{MemoryStore, OwnerProcess, SessionRow, Store},
+    store::{MemoryStore, NewNode, OwnerProcess, SessionRow, Store},
 };
 use safepoint_models::openai;
 
@@ -30,11 +30,20 @@ impl Store for Audited {
         Box::pin(appended.inspect_ok(|done| (done.first..done.next).for_each(|at| println!("kept {at}"))))
     }
 
+    fn changes(&self, node: &raw::NodeLease) -> raw::ChangeStream {
+        self.0.changes(node)
+    }
+
     pass_on! {
         create(session: raw::NewSession) -> SessionRow; open(session: &SessionId) -> SessionRow;
         list(most: usize, older: Option<raw::PageCursor>) -> Vec<SessionRow>;
-        remove(session: &SessionId) -> (); renew(lease: &Lease) -> Lease; release(lease: &Lease) -> ();
-        acquire(session: &SessionId, owner: OwnerProcess, ttl: Duration) -> Lease; stamp() -> raw::ChangeMark;
+        remove(session: &SessionId) -> (); join(node: NewNode) -> raw::NodeLease;
+        beat(node: &raw::NodeLease, load: u32) -> (); leave(node: &NodeId, how: raw::Leaving) -> ();
+        nodes() -> Vec<raw::NodeRow>; bury() -> Vec<NodeId>; due(most: usize) -> Vec<raw::Due>;
+        acquire(session: &SessionId, node: &raw::NodeLease) -> Lease;
+        release(lease: &Lease, seen: raw::Changes, rest: raw::Rest) -> (); unpark(session: &SessionId) -> ();
+        tenures(session: &SessionId) -> Vec<raw::Tenure>;
+        ask_stops(among: raw::Among, stop: raw::StopIntent) -> u64;
         read(session: &SessionId, from: u64, most: usize) -> raw::Page;
         check(session: &SessionId) -> raw::ChainCheck; inbox(session: &SessionId) -> Vec<raw::InboxRow>;
         push(session: &SessionId, item: raw::NewItem) -> raw::Pushed;

@@ -73,6 +73,8 @@ mod lent;
 mod lost;
 #[path = "session/meant.rs"]
 mod meant;
+#[path = "session/node.rs"]
+mod node;
 #[path = "session/numbered.rs"]
 mod numbered;
 #[path = "session/orders.rs"]

@@ -12,6 +12,7 @@ use safepoint::{
     session::{ChatPlanner, ExitReason, ItemOutcome, Policy, SessionEvent, SessionStop},
     store::{Error, MemoryStore, OwnerProcess, Store},
 };
+use safepoint_testkit::store_suite::{acquire, give_back};
 
 use super::{
     desk::{Desk, turn},
@@ -38,9 +39,10 @@ async fn a_session_with_a_record_that_cannot_be_read_is_not_opened() {
     };
     let waiting = encode_item(&"waits".to_owned(), Policy::Enqueue, None, 8).unwrap();
     store.push(&id(), waiting).await.unwrap();
-    let lease = store.acquire(&id(), OwnerProcess::here(), std::time::Duration::from_secs(60)).await.unwrap();
+    let ttl = std::time::Duration::from_secs(60);
+    let lease = acquire(&*store, &id(), OwnerProcess::here(), ttl).await.unwrap();
     let at = store.append(&lease, put(b"no line of ours", 1), Durability::Durable).await.unwrap().first;
-    store.release(&lease).await.unwrap();
+    give_back(&*store, &lease).await.unwrap();
     for _ in 0..2 {
         // Twice: the lease was given back.
         match open().await {

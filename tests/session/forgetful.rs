@@ -1,15 +1,15 @@
 //! A store that does not do all that it is asked to.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use safepoint::{
-    ids::{ApprovalId, SessionId},
+    ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
-        Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, InboxRow,
-        Lease, NewDecision, NewItem, NewSession, Page, PageCursor, Pushed, StopIntent, StopRow, StoreFuture,
-        Withdrawn, Write,
+        Among, Appended, ApprovalRow, Cause, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
+        Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
+        PageCursor, Pushed, Rest, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
-    store::{Error, OwnerProcess, SessionRow, Store},
+    store::{Error, NewNode, SessionRow, Store},
 };
 
 /// What it does not do.
@@ -60,9 +60,17 @@ impl Store for Forgetful {
     hand_on! {
         open(session: &SessionId) -> SessionRow;
         list(most: usize, older: Option<PageCursor>) -> Vec<SessionRow>;
-        acquire(session: &SessionId, owner: OwnerProcess, ttl: Duration) -> Lease;
-        renew(lease: &Lease) -> Lease;
-        release(lease: &Lease) -> ();
+        join(node: NewNode) -> NodeLease;
+        beat(node: &NodeLease, load: u32) -> ();
+        leave(node: &NodeId, how: Leaving) -> ();
+        nodes() -> Vec<NodeRow>;
+        bury() -> Vec<NodeId>;
+        acquire(session: &SessionId, node: &NodeLease) -> Lease;
+        release(lease: &Lease, seen: Changes, rest: Rest) -> ();
+        due(most: usize) -> Vec<Due>;
+        unpark(session: &SessionId) -> ();
+        tenures(session: &SessionId) -> Vec<Tenure>;
+        ask_stops(among: Among, stop: StopIntent) -> u64;
         append(lease: &Lease, writes: Vec<Write>, class: Durability) -> Appended;
         read(session: &SessionId, from: u64, most: usize) -> Page;
         check(session: &SessionId) -> ChainCheck;
@@ -74,7 +82,10 @@ impl Store for Forgetful {
         decide(session: &SessionId, decision: NewDecision) -> DecisionResult;
         approval(session: &SessionId, id: &ApprovalId) -> Option<ApprovalRow>;
         approvals(session: &SessionId) -> Vec<ApprovalRow>;
-        stamp() -> ChangeMark;
         notice(session: &SessionId) -> Changes;
+    }
+
+    fn changes(&self, node: &NodeLease) -> ChangeStream {
+        self.inner.changes(node)
     }
 }

@@ -15,6 +15,7 @@ use safepoint::{
 use safepoint_testkit::{
     fault_store::{FaultStore, OperationFault},
     script::Reply,
+    store_suite::{acquire, give_back},
 };
 
 use super::{
@@ -267,12 +268,12 @@ async fn a_turn_that_never_began_is_skipped() {
     let session = open(&desk, &store, "s").await;
     say(&session, "one").await;
     end(session).await;
-    let lease = store.acquire(&"s".into(), OwnerProcess::here(), std::time::Duration::from_secs(60));
-    let lease = lease.await.unwrap();
+    let ttl = std::time::Duration::from_secs(60);
+    let lease = acquire(&*store, &"s".into(), OwnerProcess::here(), ttl).await.unwrap();
     let bytes = br#"{"line":"planned","turn":2,"items":[]}"#.to_vec();
     let planned = Record { path: "turn-2".into(), kind: "planned".into(), version: 1, bytes };
     store.append(&lease, vec![Write::Record(planned)], Durability::Durable).await.unwrap();
-    store.release(&lease).await.unwrap();
+    give_back(&*store, &lease).await.unwrap();
     assert_eq!(Fork::of("s").create(Arc::clone(&store)).await.unwrap().turn, turn(1));
     let session = open(&desk, &store, "s").await;
     assert_eq!(say(&session, "three").await, turn(3));

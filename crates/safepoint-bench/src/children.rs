@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use anyhow::ensure;
 use futures_util::{StreamExt as _, stream};
 use safepoint::{
     Agent, AgentBuilder, Halt, Limits, Model, StopRequest, ToolContext,
@@ -23,41 +24,49 @@ use safepoint::{
 use safepoint_scope::Scope;
 use tokio::sync::Notify;
 
-use crate::{figures::median, models::model, table::Table, timing::micros};
+use crate::{figures::median, models::model, quiet::passes, table::Table, timing::micros};
 
-const REPEATS: usize = 5;
 /// Children of a fan, and of each node of a tree.
 const FAN: usize = 10_000;
 const BRANCHES: usize = 10;
 const LEVELS: u32 = 4;
 
-pub(crate) async fn measure(table: &mut Table) {
-    cost(table).await;
+pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
+    cost(table).await?;
     let whole = || (wide(FAN), FAN);
-    stop(table, "a fan of 10,000 children", whole).await;
+    stop(table, "a fan of 10,000 children", whole).await?;
     let tenth = || (wide(FAN / 10), FAN / 10);
-    stop(table, "a fan of 1,000 children", tenth).await;
+    stop(table, "a fan of 1,000 children", tenth).await?;
     let deep = || {
         let leaves = Arc::new(Leaves::default());
         let leaf = Agent::builder(silent(&leaves)).build();
         (Tree { root: branch(LEVELS, &leaf), leaves }, BRANCHES.pow(LEVELS))
     };
-    stop(table, "a tree of four levels of ten, 11,110 runs", deep).await;
-    let tenth = Live { leaves: FAN / 10, nodes: 1 + 3 * FAN / 10 };
-    reach(table, "a fan of 1,000 children", |leaf| fan(FAN / 10, leaf), tenth).await;
-    let whole = Live { leaves: FAN, nodes: 1 + 3 * FAN };
-    reach(table, "a fan of 10,000 children", |leaf| fan(FAN, leaf), whole).await;
-    let leaves = BRANCHES.pow(LEVELS);
+    stop(table, "a tree of four levels of ten, 11,110 runs", deep).await?;
+    reach(table, "a fan of 1,000 children", |leaf| fan(FAN / 10, leaf), Live::fan(FAN / 10)).await?;
+    reach(table, "a fan of 10,000 children", |leaf| fan(FAN, leaf), Live::fan(FAN)).await?;
     let below: usize = (1..=LEVELS).map(|level| BRANCHES.pow(level)).sum();
-    let deep = Live { leaves, nodes: 1 + 2 * below + leaves };
-    reach(table, "a tree of four levels of ten, 11,110 runs", |leaf| branch(LEVELS, leaf), deep).await;
+    let deep = Live { leaves: BRANCHES.pow(LEVELS), runs: 1 + below };
+    reach(table, "a tree of four levels of ten, 11,110 runs", |leaf| branch(LEVELS, leaf), deep).await
 }
 
-/// How much of a tree is alive when its leaves' calls are: each child is a call and a run, and each leaf has a call more.
+/// How much of a tree is alive when its leaves' calls are.
 #[derive(Clone, Copy)]
 struct Live {
     leaves: usize,
-    nodes: usize,
+    /// All of them, the root and the leaves included.
+    runs: usize,
+}
+
+impl Live {
+    fn fan(children: usize) -> Self {
+        Self { leaves: children, runs: 1 + children }
+    }
+
+    /// Calls and runs: each run but the root is in a call, and each leaf has a call in itself.
+    fn nodes(self) -> usize {
+        self.runs + (self.runs - 1) + self.leaves
+    }
 }
 
 /// An agent whose leaves wait on streams that never speak.
@@ -174,11 +183,16 @@ fn listens(calls: &Arc<Calls>) -> Agent {
 /// How long a call may take to see a stop: more than any does.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Microseconds a live node until the stop is in force in every leaf's scope, so that nothing can begin there any more, and
-/// until the last leaf's call has been woken by it and knows.
-async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, live: Live) {
-    let (mut in_force, mut noticed) = (Vec::new(), Vec::new());
-    for _ in 0..REPEATS {
+/// Microseconds until the stop is in force in every leaf's scope, so that nothing can begin there any more, and until the last
+/// leaf's call has been woken by it and knows: divided by the runs, and by all that is alive, calls and runs.
+async fn reach(
+    table: &mut Table,
+    what: &str,
+    tree: impl Fn(&Agent) -> Agent,
+    live: Live,
+) -> anyhow::Result<()> {
+    const UNTIL: [&str; 2] = ["it is in force in every leaf's scope", "the last leaf's call has seen it"];
+    let runs = passes(async || {
         let calls = Arc::new(Calls::default());
         let handle = tree(&listens(&calls)).run("go").detach();
         while calls.scopes.lock().unwrap_or_else(PoisonError::into_inner).len() < live.leaves {
@@ -188,26 +202,30 @@ async fn reach(table: &mut Table, what: &str, tree: impl Fn(&Agent) -> Agent, li
         let asked = Instant::now();
         handle.stop(StopRequest::now().with_reach(Reach::Tree));
         let reached = scopes.iter().filter(|scope| scope.is_stopping()).count();
-        in_force.push(per(asked.elapsed(), live.nodes));
-        assert_eq!(reached, live.leaves, "a leaf's scope does not know of the stop");
+        let in_force = micros(asked.elapsed());
+        ensure!(reached == live.leaves, "a leaf's scope does not know of the stop");
         drop(handle.done().await);
         let last = calls.noticed.lock().unwrap_or_else(PoisonError::into_inner).iter().max().copied();
-        noticed.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), live.nodes));
+        let noticed = last.map_or(Duration::ZERO, |last| last.duration_since(asked));
         handle.quiet().await;
+        Ok([in_force, micros(noticed)])
+    });
+    let runs = runs.await?;
+    let per = |count: usize, at: usize| runs.figures(|took| took[at] / count as f64);
+    let what = |until: &str, each: &str| format!("stop of {what}: until {until}, {each}");
+    for (at, until) in UNTIL.iter().enumerate() {
+        table.alone(&what(until, "a run"), "µs", per(live.runs, at), 5.0);
+        table.beside(&what(until, "a node (a call or a run)"), "µs", per(live.nodes(), at));
     }
-    let what = |until: &str| format!("stop of {what}: until {until}, a live node");
-    table.alone(&what("it is in force in every leaf's scope"), "µs", median(in_force), 5.0);
-    let noticed = median(noticed);
-    table.alone(&what("the last leaf's call has seen it"), "µs", noticed, 5.0);
     if live.leaves == FAN {
-        table.goal_alone(&what("the last leaf of 10,000 knows"), "µs", noticed, 3.0);
+        table.goal_alone(&what("the last leaf of 10,000 knows", "a run"), "µs", per(live.runs, 1), 3.0);
     }
+    Ok(())
 }
 
 /// Microseconds a leaf until the last leaf's exchange was dropped, and until the root has its outcome.
-async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
-    let (mut reached, mut settled) = (Vec::new(), Vec::new());
-    for _ in 0..REPEATS {
+async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) -> anyhow::Result<()> {
+    let runs = passes(async || {
         let (Tree { root, leaves }, count) = tree();
         let handle = root.run("go").detach();
         // SeqCst: see where it is counted. The second look is after the registration.
@@ -220,23 +238,28 @@ async fn stop(table: &mut Table, what: &str, tree: impl Fn() -> (Tree, usize)) {
         let asked = Instant::now();
         handle.stop(StopRequest::now().with_reach(Reach::Tree));
         drop(handle.done().await);
-        settled.push(per(asked.elapsed(), count));
+        let settled = per(asked.elapsed(), count);
         // SeqCst: pairs with the drops, so what the last one noted is seen.
         while leaves.waiting.load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }
         let last = *leaves.last.lock().unwrap_or_else(PoisonError::into_inner);
-        reached.push(per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), count));
+        let reached = per(last.map_or(Duration::ZERO, |last| last.duration_since(asked)), count);
         handle.quiet().await;
-    }
+        Ok([reached, settled])
+    });
+    let runs = runs.await?;
+    let [reached, settled] = [0, 1].map(|at| runs.figures(|figures| figures[at]));
     let what = |until: &str| format!("stop of {what}: until {until}, a leaf");
-    table.alone(&what("the last exchange is dropped"), "µs", median(reached), 5.0);
-    table.alone(&what("the root has its outcome"), "µs", median(settled), 100.0);
+    table.alone(&what("the last exchange is dropped"), "µs", reached, 5.0);
+    table.alone(&what("the root has its outcome"), "µs", settled, 100.0);
+    Ok(())
 }
 
 /// A child run beside a plain call, both without the model calls around and inside.
-async fn cost(table: &mut Table) {
+async fn cost(table: &mut Table) -> anyhow::Result<()> {
     const CALLS: usize = 200;
+    const REPEATS: usize = 3;
     let plain = || {
         tool::from_fn("work", "works", |_cx, _: serde_json::Value| async { Ok("done") })
             .with(|spec| spec.effect(EffectClass::ReadOnly))
@@ -245,18 +268,23 @@ async fn cost(table: &mut Table) {
     let plain = asks(CALLS, 1).tool(plain()).build();
     let child = asks(0, 0).build().as_subagent("work", "works");
     let children = asks(CALLS, 1).child(child).build();
-    let (mut plains, mut kids) = (Vec::new(), Vec::new());
-    for _ in 0..REPEATS * 3 {
-        let (one, all, nested) = (time(&plain).await, time(&rounds).await, time(&children).await);
-        let model = (all - one) / (CALLS - 1) as f64;
-        let call = |whole: f64| (whole - 2.0 * model) / CALLS as f64;
-        plains.push(call(one));
-        kids.push(call(nested) - model);
-    }
-    let pair = (median(kids), median(plains));
-    table.ratio("a child run beside a plain call, model calls not counted", "µs", pair, 2.0);
-    let added = pair.0 - pair.1;
+    let runs = passes(async || {
+        let (mut plains, mut kids) = (Vec::new(), Vec::new());
+        for _ in 0..REPEATS {
+            let (one, all, nested) = (time(&plain).await, time(&rounds).await, time(&children).await);
+            let model = (all - one) / (CALLS - 1) as f64;
+            let call = |whole: f64| (whole - 2.0 * model) / CALLS as f64;
+            plains.push(call(one));
+            kids.push(call(nested) - model);
+        }
+        Ok([median(kids), median(plains)])
+    });
+    let runs = runs.await?;
+    let [kids, plains] = [0, 1].map(|at| runs.figures(|figures| figures[at]));
+    let added = kids.less(&plains);
+    table.ratio("a child run beside a plain call, model calls not counted", "µs", (kids, plains), 2.0);
     table.goal_alone("a child beyond a plain call, model calls not counted", "µs", added, 5.0);
+    Ok(())
 }
 
 /// Microseconds of one run, until its outcome.

@@ -41,7 +41,7 @@ impl Ours {
             tool::from_fn(tools::ECHO, "Returns its text", |_cx, args| async { Ok(tools::echo(args)) });
         let nap = tool::from_fn(tools::NAP, "Naps", |_cx, args| async { Ok(tools::nap(args).await) });
         let limits = Limits::default().with_max_rounds(1_000_000).with_parallel_calls(100);
-        let agent = Agent::builder(openai::model("m").base_url(url))
+        let agent = Agent::builder(openai::model("m").base_url(url).api_key("key".into()))
             .limits(limits)
             .tool(echo.with(|spec| spec.effect(EffectClass::ReadOnly)))
             .tool(nap.with(|spec| spec.effect(EffectClass::ReadOnly)));

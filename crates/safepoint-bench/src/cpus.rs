@@ -47,12 +47,13 @@ pub(crate) fn available() -> anyhow::Result<Vec<usize>> {
 
 /// The share of one processor that others may have used in a run that counts as quiet.
 const QUIET: f64 = 0.05;
-/// Ticks by which two counts may differ for their roundness alone.
+/// Ticks by which two counts may differ for their roundness alone: they are allowed beside that share.
 const ROUND: f64 = 4.0;
 /// Ticks of a second, in what the system reports to programs.
 const TICKS: f64 = 100.0;
 
-/// A look at all that the processors did, and at what these processes and their ended children had of it.
+/// A look at all that the processors did, and at what these processes, their ended children and the kernel's own threads had of
+/// it: those write to a disk for another process, whose share of a processor is seen by itself.
 pub(crate) struct ProcessorUse {
     at: Instant,
     busy: f64,
@@ -61,7 +62,7 @@ pub(crate) struct ProcessorUse {
 
 impl ProcessorUse {
     pub(crate) fn now(others_of_ours: &[u32]) -> anyhow::Result<Self> {
-        let mut own = ticks("/proc/self/stat")?;
+        let mut own = ticks("/proc/self/stat")? + of_the_kernel()?;
         for process in others_of_ours {
             own += ticks(&format!("/proc/{process}/stat"))?;
         }
@@ -81,13 +82,32 @@ fn busy() -> anyhow::Result<f64> {
     let stat = fs::read_to_string("/proc/stat")?;
     let line = stat.lines().next().context("/proc/stat is empty")?;
     let figures: Vec<f64> = line.split_whitespace().skip(1).map(str::parse).collect::<Result<_, _>>()?;
-    // user, nice, system, and steal; interrupts are of no process.
-    [0, 1, 2, 7].iter().map(|at| figures.get(*at).copied().context("/proc/stat is short")).sum()
+    // user, nice, system, irq, softirq and steal. Where the kernel counts by ticks, the time of an interrupt is in the system
+    // time of the process that it came upon, so it has to be here too: what is subtracted has it.
+    [0, 1, 2, 5, 6, 7].iter().map(|at| figures.get(*at).copied().context("/proc/stat is short")).sum()
+}
+
+/// Ticks of the kernel's own threads, which are all children of the second process.
+fn of_the_kernel() -> anyhow::Result<f64> {
+    const PARENT: &str = "2";
+    let mut all = 0.0;
+    for process in fs::read_dir("/proc")? {
+        let Ok(stat) = fs::read_to_string(process?.path().join("stat")) else { continue };
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
+        if parent == Some(PARENT) {
+            all += used(&stat)?;
+        }
+    }
+    Ok(all)
 }
 
 /// Ticks of a process and of its ended children.
 fn ticks(path: &str) -> anyhow::Result<f64> {
-    let stat = fs::read_to_string(path)?;
+    used(&fs::read_to_string(path)?)
+}
+
+/// The same, from what the system says of that process.
+fn used(stat: &str) -> anyhow::Result<f64> {
     // The name, which may have blanks, ends with the last bracket; the third field is the first one behind it.
     let (_, rest) = stat.rsplit_once(')').context("a process has no name")?;
     let figures: Vec<&str> = rest.split_whitespace().collect();

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use anyhow::Context as _;
@@ -39,6 +40,35 @@ impl Document {
         }
         Ok(fs::write(&self.0, text)?)
     }
+}
+
+/// When and where what is written was measured, as a line of the document.
+pub(crate) fn measured() -> String {
+    let said = |program: &str, args: &[&str]| {
+        let output = Command::new(program).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output();
+        let output = output.ok().filter(|output| output.status.success());
+        output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let unknown = || "unknown".to_owned();
+    let commit = said("git", &["rev-parse", "--short=8", "HEAD"]).unwrap_or_else(unknown);
+    let changes =
+        match said("git", &["status", "--porcelain", "--untracked-files=no", "--", "..", "../../Cargo.lock"])
+        {
+            Some(changed) if !changed.is_empty() => " with changes",
+            _ => "",
+        };
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let names = cpus.lines().filter_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let names: Vec<&str> = names.map(|(_, name)| name.trim()).collect();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!(
+        "Measured on {} at {commit}{changes}, {} × {}, Linux {}, {}.",
+        said("date", &["-u", "+%Y-%m-%d %H:%M"]).unwrap_or_else(unknown),
+        names.len(),
+        names.first().unwrap_or(&"unknown"),
+        kernel.trim(),
+        said("rustc", &["--version"]).unwrap_or_else(unknown),
+    )
 }
 
 /// What is before the content of a section, the content, and what is behind it.

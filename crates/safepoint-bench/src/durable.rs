@@ -2,7 +2,6 @@
 //! up one of a million costs. Syncs are counted by the store, and by the kernel where `strace` is there.
 
 use std::{
-    fs::File,
     path::{Path, PathBuf},
     process::Command,
     sync::Arc,
@@ -30,7 +29,8 @@ use crate::{
     figures::median,
     models::model,
     process::in_a_process,
-    store::{bare_sync, create_a_million},
+    quiet::passes,
+    store::{BareFile, create_a_million},
     table::Table,
     timing::{micros, took},
 };
@@ -45,10 +45,10 @@ pub(crate) const PINNED: &str = "__durable-pinned";
 pub(crate) const TURN: usize = 50;
 
 /// Where a sync costs nothing, if it is there.
-const IN_MEMORY: &str = "/dev/shm";
+pub(crate) const IN_MEMORY: &str = "/dev/shm";
 
-/// Turns of which a median is taken.
-const TURNS: usize = 41;
+/// Turns of one pass, of which a median is taken.
+const TURNS: usize = 9;
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let disk = tempfile::tempdir()?;
@@ -56,7 +56,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     if let Ok(memory) = tempfile::tempdir_in(IN_MEMORY) {
         one(table, memory.path(), "on a file system in memory").await?;
     }
-    on_one_processor(table)?;
+    on_one_processor(table).await?;
     traced(table, disk.path())?;
     many(table, &disk.path().join("many.db")).await?;
     long(table, &disk.path().join("long.db")).await?;
@@ -110,13 +110,10 @@ pub(crate) async fn close(session: Session<String>) {
 
 /// The same turn with a store in a file and with one in memory, alternately.
 async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()> {
-    /// Milliseconds that a round may take more, and that one sync takes where that holds.
-    const MORE: f64 = 0.4;
-    const SYNC: f64 = 0.13;
     /// Microseconds below which a sync is free, and that a round may add then.
     const FREE: f64 = 20.0;
     const ADDED: f64 = 140.0;
-    let mut bare = File::create(folder.join("bare"))?;
+    let mut bare = BareFile::create(&folder.join("bare"))?;
     for (effect, name, most) in
         [(EffectClass::Unsafe, "unsafe", 2.0), (EffectClass::ReadOnly, "read-only", 1.0)]
     {
@@ -125,24 +122,29 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
         let kept = open(&(Arc::clone(&file) as Arc<dyn Store>), "one", &agent).await?;
         let memory: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let unkept = open(&memory, "one", &agent).await?;
-        let (mut added, mut syncs) = (Vec::new(), Vec::new());
-        let before = file.commits().durable;
-        for _ in 0..TURNS {
-            let (with, without) = (took(turn(&kept)).await?, took(turn(&unkept)).await?);
-            added.push((with - without) / TURN as f64);
-            syncs.push(bare_sync(&mut bare)?);
-        }
-        let durable = (file.commits().durable - before) as f64 / (TURNS * TURN) as f64;
-        let (added, sync) = (median(added), median(syncs));
+        let runs = passes(async || {
+            let before = file.commits().durable;
+            let (mut added, mut syncs) = (Vec::new(), Vec::new());
+            for _ in 0..TURNS {
+                let (with, without) = (took(turn(&kept)).await?, took(turn(&unkept)).await?);
+                added.push((with - without) / TURN as f64);
+                syncs.push(bare.sync()?);
+            }
+            let durable = (file.commits().durable - before) as f64 / (TURNS * TURN) as f64;
+            Ok([durable, median(added), median(syncs)])
+        });
+        let runs = runs.await?;
+        let [durable, added, sync] = [0, 1, 2].map(|at| runs.figures(|figures| figures[at]));
         let what = format!("durable, {place}: syncs of a round with one {name} call");
-        table.alone(&what, "syncs", durable, most + 0.1);
-        let own = added - durable * sync;
+        table.alone(&what, "syncs", durable.clone(), most + 0.1);
+        let (each, free) = (durable.median(), sync.median() < FREE);
         let what = format!(
-            "durable, {place}: what is added to such a round, less {durable:.1} syncs of {sync:.0} µs"
+            "durable, {place}: what is added to such a round, less {each:.1} syncs of {:.0} µs",
+            sync.median()
         );
-        table.alone(&what, "µs", own, (MORE - most * SYNC) * 1e3);
-        table.beside(&format!("durable, {place}: what is added in all"), "µs", added);
-        if sync < FREE && effect == EffectClass::Unsafe {
+        table.beside(&what, "µs", runs.figures(|[durable, added, sync]| added - durable * sync));
+        table.beside(&format!("durable, {place}: what is added in all"), "µs", added.clone());
+        if free && effect == EffectClass::Unsafe {
             table.goal_alone("durable: what a round adds where syncs are free", "µs", added, ADDED);
         }
         close(kept).await;
@@ -153,9 +155,10 @@ async fn one(table: &mut Table, folder: &Path, place: &str) -> anyhow::Result<()
 
 /// What being durable adds to a round with one unsafe call where syncs are free and all threads share a processor: a hand-over
 /// wakes no processor that sleeps, and what is left is the work.
-fn on_one_processor(table: &mut Table) -> anyhow::Result<()> {
+async fn on_one_processor(table: &mut Table) -> anyhow::Result<()> {
     let Some(cpu) = cpus::available()?.pop().filter(|_| Path::new(IN_MEMORY).is_dir()) else { return Ok(()) };
-    let [added] = in_a_process(&[PINNED, &cpu.to_string()])?;
+    let runs = passes(async || in_a_process::<1>(&[PINNED, &cpu.to_string()])).await?;
+    let added = runs.figures(|[added]| *added);
     table.beside(
         "durable: what a round adds where syncs are free, all threads on one processor",
         "µs",
@@ -219,11 +222,15 @@ async fn many(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     let shared = Arc::clone(&store) as Arc<dyn Store>;
     let names: Vec<String> = (0..SESSIONS).map(|number| format!("session {number}")).collect();
     let sessions = try_join_all(names.iter().map(|name| open(&shared, name, &agent))).await?;
-    let before = store.commits().durable;
-    let began = Instant::now();
-    try_join_all(sessions.iter().map(turn)).await?;
-    let each = micros(began.elapsed()) / (SESSIONS * TURN) as f64;
-    let durable = (store.commits().durable - before) as f64 / (SESSIONS * TURN) as f64;
+    let runs = passes(async || {
+        let before = store.commits().durable;
+        let began = Instant::now();
+        try_join_all(sessions.iter().map(turn)).await?;
+        let each = micros(began.elapsed()) / (SESSIONS * TURN) as f64;
+        Ok([(store.commits().durable - before) as f64 / (SESSIONS * TURN) as f64, each])
+    });
+    let runs = runs.await?;
+    let [durable, each] = [0, 1].map(|at| runs.figures(|figures| figures[at]));
     table.alone("durable: syncs of a round with one unsafe call, 64 sessions at once", "syncs", durable, 0.5);
     table.beside("durable: such a round, over all", "µs", each);
     for session in sessions {
@@ -235,7 +242,7 @@ async fn many(table: &mut Table, path: &Path) -> anyhow::Result<()> {
 /// A session of ten thousand recorded facts.
 async fn long(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     const EVENTS: u64 = 10_000;
-    const REPEATS: usize = 11;
+    const REPEATS: usize = 5;
     let agent = agent(TURN, EffectClass::ReadOnly, ToolApproval::NotNeeded);
     let id = SessionId::from("long");
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
@@ -245,21 +252,27 @@ async fn long(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     }
     close(session).await;
     drop(store);
-    let mut opened = Vec::new();
-    for _ in 0..REPEATS {
-        let began = Instant::now();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
-        let session = open(&store, "long", &agent).await?;
-        opened.push(micros(began.elapsed()) / 1e3);
-        close(session).await;
-    }
-    table.goal_alone("opening a session of 10,000 events, its file included", "ms", median(opened), 10.0);
+    let runs = passes(async || {
+        let mut opened = Vec::new();
+        for _ in 0..REPEATS {
+            let began = Instant::now();
+            let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+            let session = open(&store, "long", &agent).await?;
+            opened.push(micros(began.elapsed()) / 1e3);
+            close(session).await;
+        }
+        Ok(median(opened))
+    });
+    let opened = runs.await?.figures(|opened| *opened);
+    table.goal_alone("opening a session of 10,000 events, its file included", "ms", opened, 10.0);
     Ok(())
 }
 
 /// A million suspended sessions, of which some are real: each of these is found, decided, and taken up to its end.
 async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
-    const REAL: usize = 15;
+    // Taken up three in each pass; a pass that is repeated takes others.
+    const REAL: usize = 45;
+    const EACH: usize = 3;
     const NEWEST: usize = 50;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
     let agent = agent(1, EffectClass::Unsafe, ToolApproval::Required);
@@ -272,19 +285,25 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     }
     create_a_million(&*store).await?;
     drop(store);
-    let (mut listed, mut resumed) = (Vec::new(), Vec::new());
-    for number in 0..REAL {
-        let began = Instant::now();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
-        ensure!(store.list(NEWEST, None).await?.len() == NEWEST, "sessions are missing");
-        listed.push(micros(began.elapsed()) / 1e3);
-        drop(store);
-        resumed.push(took(resume(path, &format!("real {number}"), &agent)).await? / 1e3);
-    }
+    let mut numbers = 0..REAL;
+    let runs = passes(async || {
+        let (mut listed, mut resumed) = (Vec::new(), Vec::new());
+        for number in numbers.by_ref().take(EACH) {
+            let began = Instant::now();
+            let store: Arc<dyn Store> = Arc::new(SqliteStore::open(path)?);
+            ensure!(store.list(NEWEST, None).await?.len() == NEWEST, "sessions are missing");
+            listed.push(micros(began.elapsed()) / 1e3);
+            drop(store);
+            resumed.push(took(resume(path, &format!("real {number}"), &agent)).await? / 1e3);
+        }
+        Ok([median(listed), median(resumed)])
+    });
+    let runs = runs.await?;
+    let [listed, resumed] = [0, 1].map(|at| runs.figures(|figures| figures[at]));
     let what = "durable: opening a file of a million sessions, and its newest 50";
-    table.alone(what, "ms", median(listed), 50.0);
+    table.alone(what, "ms", listed, 50.0);
     let what = "durable: opening it, taking up a suspended one by its decision, to the turn's end";
-    table.alone(what, "ms", median(resumed), 50.0);
+    table.alone(what, "ms", resumed, 50.0);
     Ok(())
 }
 

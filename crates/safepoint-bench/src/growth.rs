@@ -13,7 +13,7 @@ mod plot;
 mod steps;
 
 use self::plot::Plot;
-use crate::figures::median;
+use crate::{durable, figures::median, quiet::QuietRow};
 
 /// The hidden argument that makes this program one of these measurements.
 pub(crate) const GROWTH: &str = "__growth";
@@ -26,7 +26,7 @@ struct Grown {
     y: &'static str,
 }
 
-const ALL: [Grown; 6] = [
+const ALL: [Grown; 7] = [
     Grown { name: "rounds", what: "one run of 100,000 rounds", x: "rounds before", y: "µs a round" },
     Grown {
         name: "session",
@@ -40,41 +40,80 @@ const ALL: [Grown; 6] = [
     Grown { name: "declared", what: "declaring 10,000 tools", x: "tools declared", y: "µs a tool" },
     Grown { name: "children", what: "1,000 children at one parent", x: "children before", y: "µs a child" },
     Grown { name: "spilled", what: "1 GiB of tool output spilled", x: "MiB before", y: "µs a MiB" },
+    Grown {
+        name: IN_MEMORY,
+        what: "1 GiB of tool output spilled to a file system in memory",
+        x: "MiB before",
+        y: "µs a MiB",
+    },
 ];
+
+/// The same as what it begins with, but for the place.
+const IN_MEMORY: &str = "spilled-in-memory";
+
+/// How often each is measured; what is drawn is the run in the middle.
+const RUNS: usize = 3;
 
 /// What the last tenth may cost more than the first one, and count as flat.
 const FLAT: f64 = 1.25;
 /// Of all points, these are left out: everything is cold.
 const WARM: usize = 20;
 
+/// One run: its points, what the first tenth and the last one of them cost, and how many times as much.
+struct GrownRun {
+    points: Vec<(f64, f64)>,
+    ends: (f64, f64),
+    ratio: f64,
+    is_disturbed: bool,
+}
+
 /// Measures and draws those whose name begins with `only`, into this folder; the verdicts and the plots, as Markdown.
-pub(crate) fn measure(only: &str, folder: &Path) -> anyhow::Result<String> {
+pub(crate) async fn measure(only: &str, folder: &Path) -> anyhow::Result<String> {
     fs::create_dir_all(folder)?;
     let mut pictures = String::new();
     let mut verdicts = String::from(
-        "| what | points | first tenth | last tenth | ratio | verdict |\n|---|---|---|---|---|---|\n",
+        "| what | points | first tenth | last tenth | ratio | all runs | verdict |\n|---|---|---|---|---|---|---|\n",
     );
-    for grown in ALL.iter().filter(|grown| grown.name.starts_with(only)) {
+    let is_there = |grown: &&Grown| grown.name != IN_MEMORY || Path::new(durable::IN_MEMORY).is_dir();
+    for grown in ALL.iter().filter(|grown| grown.name.starts_with(only)).filter(is_there) {
         eprintln!("growth: {}", grown.what);
-        let points = in_a_process(grown.name)?;
-        let (first, last) = ends(&points);
-        let ratio = last / first;
-        let verdict = if ratio <= FLAT { "flat" } else { "**not flat**" };
+        let mut runs = all_runs(grown.name).await?;
+        let ratios: Vec<String> = runs.iter().map(|run| format!("{:.2}", run.ratio)).collect();
+        let disturbed = runs.iter().filter(|run| run.is_disturbed).count();
+        runs.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        let GrownRun { points, ends, ratio, .. } = &runs[RUNS / 2];
+        let verdict = if *ratio <= FLAT { "flat" } else { "**not flat**" };
+        let busy =
+            if disturbed > 0 { format!(" ({disturbed} of {RUNS} runs not quiet)") } else { String::new() };
         let row = format!(
-            "| [{}](benchmarks/{}.svg) | {} | {first:.1} {} | {last:.1} {} | {ratio:.2} | {verdict} |\n",
+            "| [{}](benchmarks/{}.svg) | {} | {:.1} {} | {:.1} {} | {ratio:.2} | {} | {verdict}{busy} |\n",
             grown.what,
             grown.name,
             points.len(),
+            ends.0,
             grown.y,
-            grown.y
+            ends.1,
+            grown.y,
+            ratios.join(", "),
         );
         eprint!("{row}");
         verdicts.push_str(&row);
         pictures.push_str(&format!("\n![{}](benchmarks/{}.svg)", grown.what, grown.name));
-        let plot = Plot { title: grown.what, x: grown.x, y: grown.y, points: &points, ends: (first, last) };
+        let plot = Plot { title: grown.what, x: grown.x, y: grown.y, points, ends: *ends };
         fs::write(folder.join(format!("{}.svg", grown.name)), plot.to_string())?;
     }
     Ok(format!("{verdicts}{pictures}\n\n"))
+}
+
+async fn all_runs(name: &str) -> anyhow::Result<Vec<GrownRun>> {
+    let (mut row, mut runs) = (QuietRow::with(&[]), Vec::new());
+    for _ in 0..RUNS {
+        let run = row.run(async || in_a_process(name)).await?;
+        let ends = ends(&run.value);
+        let (ratio, is_disturbed) = (ends.1 / ends.0, run.disturbed.is_some());
+        runs.push(GrownRun { points: run.value, ends, ratio, is_disturbed });
+    }
+    Ok(runs)
 }
 
 /// The medians of the first tenth of the points and of the last.
@@ -87,7 +126,8 @@ fn ends(points: &[(f64, f64)]) -> (f64, f64) {
 
 /// The points that such a process prints.
 fn in_a_process(name: &str) -> anyhow::Result<Vec<(f64, f64)>> {
-    let folder = tempfile::tempdir()?;
+    let is_in_memory = name == IN_MEMORY;
+    let folder = if is_in_memory { tempfile::tempdir_in(durable::IN_MEMORY)? } else { tempfile::tempdir()? };
     let mut command = Command::new(std::env::current_exe()?);
     // What is spilled lies there, and is gone afterwards.
     command.args([GROWTH, name]).env("TMPDIR", folder.path()).stderr(Stdio::inherit());
@@ -111,7 +151,7 @@ pub(crate) async fn gather(name: &str) -> anyhow::Result<()> {
         "tools" => steps::tools().await?,
         "declared" => steps::declared(),
         "children" => steps::children().await,
-        "spilled" => steps::spilled().await?,
+        "spilled" | IN_MEMORY => steps::spilled().await?,
         other => anyhow::bail!("nothing that grows is named `{other}`"),
     };
     for (x, y) in points {

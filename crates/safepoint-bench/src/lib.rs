@@ -18,6 +18,7 @@ mod models;
 mod peer;
 mod primitives;
 mod process;
+mod quiet;
 mod race;
 mod serving;
 mod sessions;
@@ -57,14 +58,31 @@ pub fn run() -> anyhow::Result<()> {
             let all: Vec<String> = first.into_iter().chain(args).collect();
             let (flags, parts): (Vec<&str>, Vec<&str>) =
                 all.iter().map(String::as_str).partition(|arg| arg.starts_with("--"));
-            anyhow::ensure!(flags.iter().all(|flag| *flag == WRITE), "there is one flag: {WRITE}");
-            runtime.block_on(bench(&parts, !flags.is_empty()))
+            let flag = |flag: &str| flags.contains(&flag);
+            let is_known = flags.iter().all(|flag| [WRITE, NOT_QUIET].contains(flag));
+            anyhow::ensure!(is_known, "there are two flags: {WRITE} and {NOT_QUIET}");
+            let written = match (flag(WRITE), flag(NOT_QUIET)) {
+                (false, _) => WrittenDown::Nothing,
+                (true, false) => WrittenDown::IfQuiet,
+                (true, true) => WrittenDown::AsItIs,
+            };
+            runtime.block_on(bench(&parts, written))
         }
     }
 }
 
 /// Writes what was measured into the documentation too: the whole table, or the whole of what grows.
 const WRITE: &str = "--write";
+/// Writes it although runs of the goals were disturbed: each row says of how many that is so.
+const NOT_QUIET: &str = "--not-quiet";
+
+/// What becomes of the documentation. Exhaustive: what the flags may say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WrittenDown {
+    Nothing,
+    IfQuiet,
+    AsItIs,
+}
 
 /// Counts what a round and a stop have, and fails where it is more than is written down; or writes it down.
 ///
@@ -75,6 +93,7 @@ pub fn counts(allocated: fn() -> [u64; 2]) -> anyhow::Result<()> {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some(race::SERVER) => serve(&args.next().unwrap_or_default()),
+        Some(counts::TRACED) => counts::traced_work(args),
         first => counts::run(allocated, first == Some(WRITE)),
     }
 }
@@ -92,25 +111,27 @@ fn serve(cpu: &str) -> anyhow::Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serving::serve())
 }
 
-/// Measures the parts whose names begin as one of these, which is all of them when there are none.
-async fn bench(parts: &[&str], is_written: bool) -> anyhow::Result<()> {
+/// Measures the parts whose names begin as one of these, which is all of them when there are none; all but what grows.
+async fn measure(parts: &[&str]) -> anyhow::Result<Table> {
     let mut table = Table::default();
     let wanted = |part: &str| parts.is_empty() || parts.iter().any(|only| part.starts_with(only));
-    for (part, measure) in [
-        ("rounds", goals::rounds as fn(&mut Table) -> _),
-        ("stops", goals::stops),
-        ("crowd", goals::crowd),
-        ("tools", goals::tools),
-    ] {
-        if wanted(part) {
-            measure(&mut table)?;
-        }
+    if wanted("rounds") {
+        goals::rounds(&mut table).await?;
+    }
+    if wanted("stops") {
+        goals::stops(&mut table).await?;
+    }
+    if wanted("crowd") {
+        goals::crowd(&mut table).await?;
+    }
+    if wanted("tools") {
+        goals::tools(&mut table).await?;
     }
     if wanted("durable") {
         durable::measure(&mut table).await?;
     }
     if wanted("children") {
-        children::measure(&mut table).await;
+        children::measure(&mut table).await?;
     }
     if wanted("sessions") {
         sessions::measure(&mut table).await?;
@@ -130,9 +151,16 @@ async fn bench(parts: &[&str], is_written: bool) -> anyhow::Result<()> {
     if wanted("store") {
         store::measure(&mut table).await?;
     }
+    Ok(table)
+}
+
+/// Measures these parts, prints what was measured, and writes it down.
+async fn bench(parts: &[&str], written: WrittenDown) -> anyhow::Result<()> {
+    let table = measure(parts).await?;
     println!("{table}");
     let (document, mut sections) = (Document::of_this_project(), Vec::new());
     // A table of some rows would take the place of the whole one.
+    let is_written = written != WrittenDown::Nothing;
     if parts.is_empty() {
         sections = vec![("goals", table.goals()), ("parts", table.parts())];
     }
@@ -140,14 +168,23 @@ async fn bench(parts: &[&str], is_written: bool) -> anyhow::Result<()> {
     if let Some(only) = named.or(parts.is_empty().then_some("")) {
         let is_whole = only.is_empty();
         let folder = if is_written { document.pictures() } else { std::env::temp_dir().join("growth") };
-        let grown = growth::measure(only.trim_start_matches('-'), &folder)?;
+        let grown = growth::measure(only.trim_start_matches('-'), &folder).await?;
         println!("{grown}\nThe plots are in {}", folder.display());
         sections.extend(is_whole.then_some(("growth", grown)));
     }
     if is_written && sections.is_empty() {
         eprintln!("nothing was written: a part alone does not take the place of the whole table");
     } else if is_written {
-        document.write(&sections)?;
+        let busy = table.disturbed();
+        anyhow::ensure!(
+            busy.is_empty() || written == WrittenDown::AsItIs,
+            "nothing was written, since something else used a processor while these were measured: {}. Take them again on a \
+             quiet machine, or add {NOT_QUIET}",
+            busy.join("; ")
+        );
+        let measured = document::measured();
+        let dated = sections.into_iter().map(|(name, rows)| (name, format!("{measured}\n\n{rows}")));
+        document.write(&dated.collect::<Vec<_>>())?;
     }
     Ok(())
 }

@@ -8,8 +8,9 @@ use std::{
 
 use crate::{
     client::{CLIENT, KINDS},
-    cpus::{Cpu, ProcessorUse, available},
+    cpus::{Cpu, available},
     figures::{Figures, median, percentile},
+    quiet::{PASSES, QuietRow, Run},
 };
 
 /// The hidden argument that makes this program the model server; the processor follows.
@@ -55,14 +56,7 @@ pub(crate) enum Pinned {
 pub(crate) struct Race {
     server: ModelServer,
     client: Cpu,
-    passes: usize,
 }
-
-/// How often a row is measured, at the least.
-pub(crate) const PASSES: usize = 5;
-/// How often a disturbed run is repeated, and how many such repetitions a row has in all.
-const REPEATS: usize = 2;
-const REPEATS_OF_A_ROW: usize = 6;
 
 impl Race {
     pub(crate) fn start(pinned: Pinned) -> anyhow::Result<Self> {
@@ -75,7 +69,7 @@ impl Race {
             }
             (Pinned::Nowhere, _) => (Cpu::Any, Cpu::Any),
         };
-        Ok(Self { server: ModelServer::start(server)?, client, passes: PASSES })
+        Ok(Self { server: ModelServer::start(server)?, client })
     }
 
     /// The base URL of its model server.
@@ -83,24 +77,20 @@ impl Race {
         &self.server.url
     }
 
-    /// Runs a measure of `client` with these numbers: each kind once a pass, the order turned round each time, so that what
-    /// changes slowly falls on all alike.
-    pub(crate) fn run(&self, measure: &str, numbers: &[usize]) -> anyhow::Result<Laps> {
+    /// Runs a measure of `client` with these numbers: each kind once a pass, and each pass begins with the next kind, so that
+    /// what changes slowly, and what the run before left behind, falls on all alike.
+    pub(crate) async fn run(&self, measure: &str, numbers: &[usize]) -> anyhow::Result<Laps> {
         let mut laps = Laps::default();
-        let mut repeats = REPEATS_OF_A_ROW;
-        for pass in 0..self.passes {
-            let mut order: Vec<usize> = (0..KINDS.len()).collect();
-            if pass % 2 == 1 {
-                order.reverse();
-            }
-            for kind in order {
-                let lap = self.quiet_lap(KINDS[kind], measure, numbers, &mut repeats)?;
+        let server = [self.server.child.id()];
+        let mut row = QuietRow::with(&server);
+        for pass in 0..PASSES {
+            for kind in (0..KINDS.len()).map(|at| (at + pass) % KINDS.len()) {
+                let lap = row.run(async || self.lap(KINDS[kind], measure, numbers)).await?;
                 eprintln!(
-                    "{measure} {numbers:?}, pass {} of {}, {}: {} figures{}",
+                    "{measure} {numbers:?}, pass {} of {PASSES}, {}: {} figures{}",
                     pass + 1,
-                    self.passes,
                     KINDS[kind],
-                    lap.lines.len(),
+                    lap.value.len(),
                     lap.disturbed.map_or(String::new(), |share| format!(
                         "; something else used {:.0} % of a processor",
                         share * 100.0
@@ -112,29 +102,7 @@ impl Race {
         Ok(laps)
     }
 
-    /// A run in which nothing else used a processor, or the quietest of a few.
-    fn quiet_lap(
-        &self,
-        kind: &str,
-        measure: &str,
-        numbers: &[usize],
-        repeats: &mut usize,
-    ) -> anyhow::Result<Lap> {
-        let mut best = self.lap(kind, measure, numbers)?;
-        for _ in 0..REPEATS {
-            if best.disturbed.is_none() || *repeats == 0 {
-                break;
-            }
-            *repeats -= 1;
-            let again = self.lap(kind, measure, numbers)?;
-            if again.disturbed.unwrap_or_default() < best.disturbed.unwrap_or_default() {
-                best = again;
-            }
-        }
-        Ok(best)
-    }
-
-    fn lap(&self, kind: &str, measure: &str, numbers: &[usize]) -> anyhow::Result<Lap> {
+    fn lap(&self, kind: &str, measure: &str, numbers: &[usize]) -> anyhow::Result<Lines> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([
             CLIENT,
@@ -145,51 +113,55 @@ impl Race {
             measure,
         ]);
         command.args(numbers.iter().map(usize::to_string));
-        let server = [self.server.child.id()];
-        let before = ProcessorUse::now(&server)?;
         let output = command.stderr(Stdio::inherit()).output()?;
-        let disturbed = before.disturbed_until(&ProcessorUse::now(&server)?);
         anyhow::ensure!(output.status.success(), "the client {kind} failed at {measure} {numbers:?}");
         let line = |line: &str| line.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>();
-        let lines = String::from_utf8(output.stdout)?.lines().map(line).collect::<Result<_, _>>()?;
-        Ok(Lap { lines, disturbed })
+        Ok(String::from_utf8(output.stdout)?.lines().map(line).collect::<Result<_, _>>()?)
     }
 }
 
-/// One run of one kind: its lines of figures, and the share of a processor that something else used, if any did.
-struct Lap {
-    lines: Vec<Vec<f64>>,
-    disturbed: Option<f64>,
-}
+/// What one run of one kind prints: figures of each repetition.
+type Lines = Vec<Vec<f64>>;
 
-impl Lap {
-    fn column(&self, at: usize) -> Vec<f64> {
-        self.lines.iter().filter_map(|line| line.get(at).copied()).collect()
-    }
+fn column(lines: &Lines, at: usize) -> Vec<f64> {
+    lines.iter().filter_map(|line| line.get(at).copied()).collect()
 }
 
 /// All runs of a row, by kind.
 #[derive(Default)]
-pub(crate) struct Laps([Vec<Lap>; KINDS.len()]);
+pub(crate) struct Laps([Vec<Run<Lines>>; KINDS.len()]);
 
 impl Laps {
-    /// The medians over all passes, and the median of the ratios of one pass each.
-    pub(crate) fn medians(&self, column: usize) -> Figures {
-        let each = [0, 1, 2].map(|kind| median(self.all(kind, column)));
-        let [_, reqwest, ours] = &self.0;
-        let of = |lap: &Lap| median(lap.column(column));
-        let ratio = median(ours.iter().zip(reqwest).map(|(ours, theirs)| of(ours) / of(theirs)).collect());
-        Figures { each, ratio, disturbed: self.disturbed() }
+    /// The medians over all repetitions of all passes, and the median of the ratios of one pass each.
+    pub(crate) fn medians(&self, at: usize) -> Figures {
+        let ratios = self.ratios(|lines| median(column(lines, at)));
+        let each = [0, 1, 2].map(|kind| median(self.all(kind, at)));
+        Figures { each, ratio: median(ratios.clone()), ratios, disturbed: self.disturbed() }
+    }
+
+    /// The medians of the last repetitions of each pass, for a figure that can only rise.
+    pub(crate) fn lasts(&self, at: usize) -> Figures {
+        let last = |lines: &Lines| column(lines, at).pop().unwrap_or(f64::NAN);
+        let ratios = self.ratios(last);
+        let each = [0, 1, 2].map(|kind| median(self.0[kind].iter().map(|lap| last(&lap.value)).collect()));
+        Figures { each, ratio: median(ratios.clone()), ratios, disturbed: self.disturbed() }
     }
 
     /// The 99th percentiles of all passes together, and their ratio.
-    pub(crate) fn p99(&self, column: usize) -> Figures {
-        let each = [0, 1, 2].map(|kind| percentile(self.all(kind, column), 99));
-        Figures { each, ratio: each[2] / each[1], disturbed: self.disturbed() }
+    pub(crate) fn p99(&self, at: usize) -> Figures {
+        let ratios = self.ratios(|lines| percentile(column(lines, at), 99));
+        let each = [0, 1, 2].map(|kind| percentile(self.all(kind, at), 99));
+        Figures { each, ratio: each[2] / each[1], ratios, disturbed: self.disturbed() }
     }
 
-    fn all(&self, kind: usize, column: usize) -> Vec<f64> {
-        self.0[kind].iter().flat_map(|lap| lap.column(column)).collect()
+    /// Ours to `reqwest`, pass by pass.
+    fn ratios(&self, of: impl Fn(&Lines) -> f64) -> Vec<f64> {
+        let [_, reqwest, ours] = &self.0;
+        ours.iter().zip(reqwest).map(|(ours, theirs)| of(&ours.value) / of(&theirs.value)).collect()
+    }
+
+    fn all(&self, kind: usize, at: usize) -> Vec<f64> {
+        self.0[kind].iter().flat_map(|lap| column(&lap.value, at)).collect()
     }
 
     fn disturbed(&self) -> (usize, usize) {

@@ -6,7 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::{StreamExt as _, future::BoxFuture, stream};
+use futures_util::{
+    StreamExt as _,
+    future::{BoxFuture, join_all},
+    stream,
+};
 use safepoint::{
     Agent, Model, Session, StopRequest,
     ids::TurnId,
@@ -14,13 +18,17 @@ use safepoint::{
     model::{Delta, Finish},
     session::{ChatPlanner, Plan, PlanContext, Planner, SessionStop},
     stop::Failure,
+    store::Store,
 };
+use safepoint_stores::SqliteStore;
 use tokio::sync::mpsc;
 
 use crate::{
-    figures::{median, median_of},
+    durable,
+    figures::median,
     models::model,
     process::{in_a_process, resident, resident_at_rest, switches_in},
+    quiet::passes,
     table::Table,
     timing::micros,
 };
@@ -28,16 +36,17 @@ use crate::{
 /// The hidden argument that makes this program a crowd of idle sessions, or of idle tasks.
 pub(crate) const IDLE: &str = "__idle";
 
-const REPEATS: usize = 501;
+/// Talks of one pass.
+const REPEATS: usize = 101;
 /// The first ones are not counted: everything is cold.
-const WARM: usize = 50;
+const WARM: usize = 20;
 const PUSHES: usize = 100_000;
 const SESSIONS: usize = 10_000;
 
 pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     talk(table).await?;
     pushes(table).await?;
-    idle(table)
+    idle(table).await
 }
 
 /// Says when it was asked, and then nothing.
@@ -78,16 +87,21 @@ struct Latencies {
 async fn talk(table: &mut Table) -> anyhow::Result<()> {
     let (sender, mut asked) = mpsc::unbounded_channel();
     let agent = Agent::builder(silent(sender)).build();
-    let (mut plain, mut within) = (Latencies::default(), Latencies::default());
-    for _ in 0..WARM + REPEATS {
-        without(&agent, &mut asked, &mut plain).await?;
-        inside(&agent, &mut asked, &mut within).await?;
-    }
-    let of = |all: Vec<f64>| median(all.into_iter().skip(WARM).collect());
-    table.alone("push: until the planner is asked", "µs", of(within.planned), ADDED);
-    let pair = (of(within.asked), of(plain.asked));
+    let runs = passes(async || {
+        let (mut plain, mut within) = (Latencies::default(), Latencies::default());
+        for _ in 0..WARM + REPEATS {
+            without(&agent, &mut asked, &mut plain).await?;
+            inside(&agent, &mut asked, &mut within).await?;
+        }
+        let of = |all: Vec<f64>| median(all.into_iter().skip(WARM).collect());
+        Ok([within.planned, within.asked, plain.asked, within.stopped, plain.stopped].map(of))
+    });
+    let runs = runs.await?;
+    let of = |at: usize| runs.figures(|figures| figures[at]);
+    table.alone("push: until the planner is asked", "µs", of(0), ADDED);
+    let pair = (of(1), of(2));
     table.added("push: until the model is asked, beside `run` without a session", "µs", pair, ADDED);
-    let pair = (of(within.stopped), of(plain.stopped));
+    let pair = (of(3), of(4));
     table.added("stop of a session: until its exit, beside a run's outcome", "µs", pair, ADDED);
     Ok(())
 }
@@ -140,9 +154,7 @@ fn between(began: Instant, then: Option<Instant>) -> anyhow::Result<f64> {
 
 /// Pushes while a turn is running, until the owner has accepted the last item.
 async fn pushes(table: &mut Table) -> anyhow::Result<()> {
-    const TIMES: usize = 5;
-    let (mut rates, mut ends) = (Vec::new(), Vec::new());
-    for _ in 0..TIMES {
+    let runs = passes(async || {
         let (sender, mut asked) = mpsc::unbounded_channel();
         let agent = Agent::builder(silent(sender)).build();
         let session: Session<String> = Session::builder(ChatPlanner::new(agent)).inbox(PUSHES + 1).start();
@@ -156,39 +168,43 @@ async fn pushes(table: &mut Table) -> anyhow::Result<()> {
         if let Some(last) = last {
             last.recorded().await;
         }
-        rates.push(PUSHES as f64 / began.elapsed().as_secs_f64());
+        let rate = PUSHES as f64 / began.elapsed().as_secs_f64();
         let began = Instant::now();
         drop(session.stop(SessionStop::now()));
         let exit = session.done().await;
-        ends.push(began.elapsed().as_secs_f64() * 1e3);
+        let end = began.elapsed().as_secs_f64() * 1e3;
         anyhow::ensure!(exit.unhandled().len() == PUSHES, "an item is lost");
-    }
-    table.least("pushes into one session while a turn is running", "a second", median(rates), 100_000.0);
-    let end = "the end of a session with 100,000 items unhandled, each of them reported";
-    table.beside(end, "ms", median(ends));
+        Ok([rate, end])
+    });
+    let runs = runs.await?;
+    let [rate, end] = [0, 1].map(|at| runs.figures(|figures| figures[at]));
+    table.least("pushes into one session while a turn is running", "a second", rate, 100_000.0);
+    table.beside("the end of a session with 100,000 items unhandled, each of them reported", "ms", end);
     Ok(())
 }
 
 /// KiB of one, and context switches while all are idle.
 type Figures = [f64; 2];
 
-fn idle(table: &mut Table) -> anyhow::Result<()> {
-    const TIMES: usize = 3;
-    let (mut tasks, mut fresh, mut used) = (Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..TIMES {
-        tasks.push(crowd("tasks")?);
-        fresh.push(crowd("sessions")?);
-        used.push(crowd("used")?);
-    }
-    let pair = (median_of(&fresh, 0), median_of(&tasks, 0));
-    table.added("10,000 idle sessions: memory of one, above an idle task", "KiB", pair, 4.0);
-    table.goal_alone("memory of an idle session, above an idle task", "KiB", pair.0 - pair.1, 2.0);
-    let same = "the same after one turn: its events, its run's log and its conversation";
-    table.beside(same, "KiB", median_of(&used, 0));
-    let most = median_of(&tasks, 1).max(STRAY);
-    table.alone("10,000 idle sessions: context switches in 2 s", "", median_of(&fresh, 1), most);
-    let after = "10,000 idle sessions after one turn: context switches in 2 s";
-    table.alone(after, "", median_of(&used, 1), most);
+async fn idle(table: &mut Table) -> anyhow::Result<()> {
+    let runs =
+        passes(async || Ok([crowd("tasks")?, crowd("sessions")?, crowd("used")?, crowd("stored")?])).await?;
+    let of = |kind: usize, at: usize| runs.figures(|crowds| crowds[kind][at]);
+    let [tasks, fresh, used, stored] = [0, 1, 2, 3].map(|kind| of(kind, 0));
+    let pair = (fresh.clone(), tasks.clone());
+    table.added("10,000 idle sessions without a store: memory of one, above an idle task", "KiB", pair, 4.0);
+    let what = "memory of an idle session without a store, above an idle task";
+    table.goal_alone(what, "KiB", fresh.less(&tasks), 2.0);
+    let what = "memory of an idle session in a store, above an idle task";
+    table.goal_alone(what, "KiB", stored.less(&tasks), 2.0);
+    let same = "without a store, after one turn: its events, its run's log and its conversation";
+    table.beside(same, "KiB", used);
+    let most = of(0, 1).median().max(STRAY);
+    table.alone("10,000 idle sessions without a store: context switches in 2 s", "", of(1, 1), most);
+    let after = "10,000 idle sessions without a store, after one turn: context switches in 2 s";
+    table.alone(after, "", of(2, 1), most);
+    let what = "10,000 idle sessions in a store: context switches in 2 s";
+    table.beside(what, "", of(3, 1));
     Ok(())
 }
 
@@ -202,16 +218,32 @@ fn crowd(kind: &str) -> anyhow::Result<Figures> {
 /// The crowd itself: prints its figures.
 pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
     let figures = match kind {
-        "tasks" => weigh(async || drop(tokio::spawn(std::future::pending::<()>()))).await?,
+        "tasks" => weigh(1, async |_| drop(tokio::spawn(std::future::pending::<()>()))).await?,
+        "stored" => weigh_stored().await?,
         kind => {
             // A definition is shared by all that work by it.
             let agent = Agent::builder(says()).build();
             let is_used = kind == "used";
-            weigh(async || one(&agent, is_used).await).await?
+            weigh(1, async |_| one(&agent, is_used).await).await?
         }
     };
     println!("{} {}", figures[0], figures[1]);
     Ok(())
+}
+
+/// Sessions in a file that are opened at once: they share its commits.
+const AT_ONCE: usize = 100;
+
+/// Idle sessions in a file: on a file system in memory where there is one, since it is not the disk that is measured.
+async fn weigh_stored() -> anyhow::Result<Figures> {
+    let folder = tempfile::tempdir_in(durable::IN_MEMORY).or_else(|_none| tempfile::tempdir())?;
+    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("idle.db"))?);
+    let agent = Agent::builder(says()).build();
+    let open = async |number| match durable::open(&store, &format!("session {number}"), &agent).await {
+        Ok(session) => session,
+        Err(error) => panic!("a session was not opened: {error:#}"),
+    };
+    weigh(AT_ONCE, open).await
 }
 
 /// One idle session, that has had a turn or none.
@@ -231,15 +263,15 @@ fn says() -> impl Model {
     })
 }
 
-/// Makes a crowd, one session after the other, and measures it while all are idle.
-async fn weigh<O>(make: impl AsyncFn() -> O) -> anyhow::Result<Figures> {
+/// Makes a crowd, `at_once` of them together, and measures it while all are idle.
+async fn weigh<O>(at_once: usize, make: impl AsyncFn(usize) -> O) -> anyhow::Result<Figures> {
     const WATCHED: Duration = Duration::from_secs(2);
     let mut all = Vec::with_capacity(SESSIONS + 1);
     // One first, for all that is made once.
-    all.push(make().await);
+    all.push(make(0).await);
     let before = resident()?;
-    for _ in 0..SESSIONS {
-        all.push(make().await);
+    for first in (1..=SESSIONS).step_by(at_once) {
+        all.extend(join_all((first..first + at_once).map(|number| make(number))).await);
     }
     let weight = (resident_at_rest().await? - before) / SESSIONS as f64;
     let switched = switches_in(WATCHED).await?;

@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::Write as _,
+    os::unix::fs::FileExt as _,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -11,8 +12,9 @@ use std::{
 use anyhow::ensure;
 use futures_util::future::try_join_all;
 use safepoint::{
-    raw::store::{ChainCheck, Durability, Lease, NewSession, Record, Write},
-    store::{OwnerProcess, Store},
+    ids::SessionId,
+    raw::store::{ChainCheck, Changes, Durability, Lease, NewSession, Record, Rest, Write},
+    store::{NewNode, OwnerProcess, Store},
 };
 use safepoint_stores::SqliteStore;
 
@@ -50,29 +52,57 @@ async fn round(store: &dyn Store, lease: &Lease) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Microseconds of a bare sync of what a commit writes.
-pub(crate) fn bare_sync(file: &mut File) -> anyhow::Result<f64> {
-    const PAGES: usize = 4;
-    let began = Instant::now();
-    file.write_all(&[7; 4096 * PAGES])?;
-    file.sync_data()?;
-    Ok(micros(began.elapsed()))
+/// A file that is written to without a store: what it has is overwritten in place, so that a sync has no new length to write down.
+pub(crate) struct BareFile {
+    file: File,
+    next: u64,
+}
+
+/// What a commit writes.
+const COMMIT: usize = 4 * 4096;
+/// Commits until the first is overwritten again.
+const COMMITS: u64 = 256;
+
+impl BareFile {
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        let mut file = File::create(path)?;
+        for _ in 0..COMMITS {
+            file.write_all(&[0; COMMIT])?;
+        }
+        file.sync_all()?;
+        Ok(Self { file, next: 0 })
+    }
+
+    /// Microseconds of writing what a commit writes, and of its sync.
+    pub(crate) fn sync(&mut self) -> anyhow::Result<f64> {
+        let began = Instant::now();
+        self.file.write_all_at(&[7; COMMIT], self.next * COMMIT as u64)?;
+        self.file.sync_data()?;
+        self.next = (self.next + 1) % COMMITS;
+        Ok(micros(began.elapsed()))
+    }
+}
+
+/// Takes a session as any opening of one does: as a node for that alone.
+async fn acquire(store: &dyn Store, session: &SessionId) -> anyhow::Result<Lease> {
+    let node = store.join(NewNode::of(OwnerProcess::here(), TTL)).await?;
+    Ok(store.acquire(session, &node).await?)
 }
 
 async fn held(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
     let session = store.create(NewSession::of(id)).await?.id;
-    Ok(store.acquire(&session, OwnerProcess::here(), TTL).await?)
+    acquire(store, &session).await
 }
 
 async fn one_at_a_time(table: &mut Table, path: &Path, bare: &Path) -> anyhow::Result<f64> {
     const ROUNDS: usize = 1000;
     let store = SqliteStore::open(path)?;
     let lease = held(&store, "one").await?;
-    let mut file = File::create(bare)?;
+    let mut file = BareFile::create(bare)?;
     let (mut ours, mut syncs, mut appends) = (Vec::new(), Vec::new(), Vec::new());
     let before = store.commits();
     for _ in 0..ROUNDS {
-        syncs.push(bare_sync(&mut file)?);
+        syncs.push(file.sync()?);
         ours.push(took(round(&store, &lease)).await?);
     }
     let durable = (store.commits().durable - before.durable) as f64 / ROUNDS as f64;
@@ -182,9 +212,9 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
     let store = SqliteStore::open(path)?;
     create_a_million(&store).await?;
     let one = format!("session {}", MILLION / 3);
-    let lease = store.acquire(&one.as_str().into(), OwnerProcess::here(), TTL).await?;
+    let lease = acquire(&store, &one.as_str().into()).await?;
     store.append(&lease, vec![fact("said")], Durability::Durable).await?;
-    store.release(&lease).await?;
+    store.release(&lease, Changes::default(), Rest::Nothing).await?;
     store.close();
     let (mut listed, mut opened) = (Vec::new(), Vec::new());
     for _ in 0..REPEATS {
@@ -195,10 +225,10 @@ async fn among_a_million(table: &mut Table, path: &Path) -> anyhow::Result<()> {
         store.close();
         let began = Instant::now();
         let store = SqliteStore::open(path)?;
-        let lease = store.acquire(&one.as_str().into(), OwnerProcess::here(), TTL).await?;
+        let lease = acquire(&store, &one.as_str().into()).await?;
         ensure!(read(&store, &one).await? == 1, "its record is missing");
         opened.push(micros(began.elapsed()) / 1e3);
-        store.release(&lease).await?;
+        store.release(&lease, Changes::default(), Rest::Nothing).await?;
         store.close();
     }
     table.alone("store: opening a file of a million sessions, and its newest 50", "ms", median(listed), 50.0);

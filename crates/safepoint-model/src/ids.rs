@@ -178,3 +178,7 @@ id! {
     /// One session: a conversation with an inbox.
     SessionId, "ses"
 }
+id! {
+    /// One node: a process, or a part of one, that may hold sessions.
+    NodeId, "node"
+}

@@ -148,6 +148,10 @@ async fn the_ends_of_a_response_are_told_apart() {
             over("response.cancelled", json!({"status": "cancelled"})),
             End::Failed(Provider, "cancelled at the provider"),
         ),
+        (
+            over("response.incomplete", json!({"status": "cancelled", "incomplete_details": null})),
+            End::Failed(Provider, "cancelled at the provider"),
+        ),
         (json!([{"type": "error", "code": "x", "message": "plain"}]), End::Failed(Provider, "plain")),
         (json!([{"type": "error", "error": {"message": "nested"}}]), End::Failed(Provider, "nested")),
         (json!([{"no": "type"}]), End::Failed(Malformed, "type")),

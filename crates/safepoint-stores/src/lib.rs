@@ -3,13 +3,14 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use std::time::Duration;
 //!
-//! use safepoint::{raw::store::{Durability, NewSession, Record, Write}, store::{OwnerProcess, Store}};
+//! use safepoint::{raw::store::{Durability, NewSession, Record, Write}, store::{NewNode, OwnerProcess, Store}};
 //! use safepoint_stores::SqliteStore;
 //!
 //! let folder = tempfile::tempdir().unwrap();
 //! let store = SqliteStore::open(folder.path().join("sessions.db")).unwrap();
 //! let session = store.create(NewSession::of("ses_1")).await.unwrap().id;
-//! let lease = store.acquire(&session, OwnerProcess::here(), Duration::from_secs(10)).await.unwrap();
+//! let node = store.join(NewNode::of(OwnerProcess::here(), Duration::from_secs(10))).await.unwrap();
+//! let lease = store.acquire(&session, &node).await.unwrap();
 //! let said = Record { path: "1".into(), kind: "said".into(), version: 1, bytes: b"hello".to_vec() };
 //! store.append(&lease, vec![Write::Record(said.clone())], Durability::Durable).await.unwrap();
 //! let page = store.read(&session, 0, 10).await.unwrap();

@@ -3,30 +3,29 @@
 //! **Invariants:** every change is a job of the writer's thread, in a transaction that it may share with others; what
 //! is read comes from connections that cannot write.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::{path::Path, time::Instant};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 use safepoint::{
-    ids::{ApprovalId, SessionId},
+    ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
-        Appended, ApprovalRow, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Environment,
-        InboxRow, Lease, LeaseHolder, NewDecision, NewItem, NewSession, Page, PageCursor, Pushed, Since,
-        StopIntent, StopRow, StoreFuture, Withdrawn, Write,
+        Among, Appended, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability,
+        Environment, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
+        PageCursor, Pushed, Rest, Since, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
-    store::{Error, OwnerProcess, SessionRow, Store},
+    store::{Error, NewNode, SessionRow, Store},
 };
 
 mod approvals;
 mod column;
+mod due;
 mod fail;
 mod file;
 mod inbox;
 mod journal;
 mod leases;
+mod nodes;
 mod options;
 mod reader;
 mod records;
@@ -222,30 +221,94 @@ impl Store for SqliteStore {
         })
     }
 
-    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
-        let (id, outside, asked) = (session.clone(), self.outside.clone(), AskedAt::now());
+    fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease> {
+        let (outside, asked) = (self.outside.clone(), AskedAt::now());
+        self.write(Durability::Durable, move |connection, _| {
+            let began = asked.waited();
+            nodes::join(connection, &node, &outside)?;
+            Ok(NodeLease::new(node.id.clone(), node.ttl, began))
+        })
+    }
+
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+        let (node, outside, asked) = (node.clone(), self.outside.clone(), AskedAt::now());
+        let beaten = self.write_as(Stake::Holds, Durability::Recorded, {
+            let id = node.id().clone();
+            move |connection, _| {
+                let began = asked.waited();
+                nodes::beat(connection, &id, load, &outside)?;
+                Ok(began)
+            }
+        });
+        Box::pin(async move {
+            node.renewed(beaten.await?);
+            Ok(())
+        })
+    }
+
+    fn leave(&self, node: &NodeId, how: Leaving) -> StoreFuture<'_, ()> {
+        let node = node.clone();
+        self.write(Durability::Recorded, move |connection, now| nodes::leave(connection, &node, how, now))
+    }
+
+    fn nodes(&self) -> StoreFuture<'_, Vec<NodeRow>> {
+        self.short.ask(nodes::list)
+    }
+
+    fn bury(&self) -> StoreFuture<'_, Vec<NodeId>> {
+        let outside = self.outside.clone();
+        let dead = self.short.ask(move |connection| nodes::dead(connection, &outside));
+        Box::pin(async move {
+            // Most looks find none, and write nothing.
+            if dead.await?.is_empty() {
+                return Ok(Vec::new());
+            }
+            let outside = self.outside.clone();
+            let bury = move |connection: &Connection, now| nodes::bury(connection, &outside, now);
+            self.write(Durability::Durable, bury).await
+        })
+    }
+
+    fn acquire(&self, session: &SessionId, node: &NodeLease) -> StoreFuture<'_, Lease> {
+        let (id, node, outside) = (session.clone(), node.clone(), self.outside.clone());
         self.write_as(Stake::Takes, Durability::Recorded, move |connection, _| {
-            let began = asked.waited();
-            let held = LeaseHolder::by(owner.clone(), ttl, &outside);
-            let epoch = leases::acquire(connection, &id, &held, &outside)?;
-            Ok(Lease::new(id.clone(), epoch, ttl, began))
+            let epoch = leases::acquire(connection, &id, node.id(), &outside)?;
+            Ok(Lease::new(id.clone(), epoch, node.clone()))
         })
     }
 
-    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
-        let (lease, outside, asked) = (lease.clone(), self.outside.clone(), AskedAt::now());
-        self.write_as(Stake::Holds, Durability::Recorded, move |connection, _| {
-            let began = asked.waited();
-            leases::renew(connection, &lease, &outside)?;
-            Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
-        })
-    }
-
-    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
+    fn release(&self, lease: &Lease, seen: Changes, rest: Rest) -> StoreFuture<'_, ()> {
         let lease = lease.clone();
-        self.write_as(Stake::GivesBack, Durability::Recorded, move |connection, _| {
-            leases::release(connection, &lease)
+        self.write_as(Stake::GivesBack, Durability::Recorded, move |connection, now| {
+            leases::release(connection, &lease, (seen, rest), now)
         })
+    }
+
+    fn changes(&self, node: &NodeLease) -> ChangeStream {
+        let first = self.short.ask(due::mark);
+        due::changes(node.id().clone(), self.short.downgrade(), self.writer.nudges(), first)
+    }
+
+    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>> {
+        let outside = self.outside.clone();
+        let is_any = self.short.ask(move |connection| due::is_any(connection, outside.now()));
+        Box::pin(async move {
+            if !is_any.await? {
+                return Ok(Vec::new());
+            }
+            let due = move |connection: &Connection, now| due::due(connection, most, now);
+            self.write(Durability::Recorded, due).await
+        })
+    }
+
+    fn unpark(&self, session: &SessionId) -> StoreFuture<'_, ()> {
+        let id = session.clone();
+        self.write(Durability::Durable, move |connection, now| due::unpark(connection, &id, now))
+    }
+
+    fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>> {
+        let id = session.clone();
+        self.short.ask(move |connection| due::tenures(connection, &id))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
@@ -285,6 +348,10 @@ impl Store for SqliteStore {
         self.write(Durability::Durable, move |connection, now| stops::ask(connection, &id, &stop, now))
     }
 
+    fn ask_stops(&self, among: Among, stop: StopIntent) -> StoreFuture<'_, u64> {
+        self.write(Durability::Durable, move |connection, now| due::ask_stops(connection, &among, &stop, now))
+    }
+
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let id = session.clone();
         self.short.ask(move |connection| stops::list(connection, &id, after))
@@ -308,10 +375,6 @@ impl Store for SqliteStore {
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let id = session.clone();
         self.short.ask(move |connection| approvals::list(connection, &id))
-    }
-
-    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
-        self.short.ask(sessions::stamp)
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {

@@ -12,14 +12,15 @@ use std::{
     time::Duration,
 };
 
+use futures_util::{StreamExt as _, stream};
 use safepoint::{
-    ids::{ApprovalId, SessionId},
+    ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
-        Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, InboxRow,
-        Lease, NewDecision, NewItem, NewSession, Page, PageCursor, Pushed, StopIntent, StopRow, StoreFuture,
-        Withdrawn, Write,
+        Among, Appended, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes, DecisionResult, Due,
+        Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
+        PageCursor, Pushed, Rest, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
-    store::{Error, OwnerProcess, SessionRow, Store},
+    store::{Error, NewNode, SessionRow, Store},
 };
 
 use crate::{sync::lock, tool_gate::ToolGate};
@@ -45,6 +46,12 @@ pub enum OperationFault {
     /// From here on nothing is done and nothing answered, until the store [comes
     /// back](FaultStore::come_back).
     Away,
+    /// From here on nothing is done, and each request fails after so long, as one whose connection was cut: the
+    /// answer is that its result is unknown. Until the store [comes back](FaultStore::come_back).
+    Cut(Duration),
+    /// From here on no beat of a node is done or answered, and everything else goes well, until the store [comes
+    /// back](FaultStore::come_back).
+    Lapse,
     /// From here on everything is done, and takes so long, until the store [comes
     /// back](FaultStore::come_back).
     Slow(Duration),
@@ -70,12 +77,12 @@ pub struct FaultStore {
     inner: Arc<dyn Store>,
     /// Which operation goes wrong. This and `done` are SeqCst: an operation takes its number, and then looks
     /// here. Arm it while no operation begins, so that the next one is meant.
-    at: AtomicUsize,
+    at: Arc<AtomicUsize>,
     /// The operations of one name that still go well before the one that does not.
     /// Held for one look, so that one operation is the one. Never held together with `names`.
     named: Mutex<Option<(&'static str, usize)>>,
     fault: OperationFault,
-    done: AtomicUsize,
+    done: Arc<AtomicUsize>,
     /// Held for one name or one copy.
     names: Mutex<BTreeSet<&'static str>>,
 }
@@ -83,7 +90,7 @@ pub struct FaultStore {
 impl FaultStore {
     /// Everything goes well but the operation of this number, counted from 0.
     pub fn over(inner: Arc<dyn Store>, at: usize, fault: OperationFault) -> Self {
-        let (at, done) = (AtomicUsize::new(at), AtomicUsize::new(0));
+        let (at, done) = (Arc::new(AtomicUsize::new(at)), Arc::default());
         Self { inner, at, named: Mutex::default(), fault, done, names: Mutex::default() }
     }
 
@@ -153,9 +160,11 @@ impl FaultStore {
         match &self.fault {
             // It is gone already.
             OperationFault::GoneAfter if number > at => Some(OperationFault::GoneBefore),
-            stays @ (OperationFault::GoneBefore | OperationFault::Away | OperationFault::Slow(_)) => {
-                (number >= at).then(|| stays.clone())
-            }
+            OperationFault::Lapse => (number >= at && name == "beat").then_some(OperationFault::Away),
+            stays @ (OperationFault::GoneBefore
+            | OperationFault::Away
+            | OperationFault::Cut(_)
+            | OperationFault::Slow(_)) => (number >= at).then(|| stays.clone()),
             once => (number == at).then(|| once.clone()),
         }
     }
@@ -187,7 +196,11 @@ impl FaultStore {
                     lost(ask(inner).await);
                     Err(Error::Gone)
                 }
-                OperationFault::Away => std::future::pending().await,
+                OperationFault::Away | OperationFault::Lapse => std::future::pending().await,
+                OperationFault::Cut(time) => {
+                    tokio::time::sleep(time).await;
+                    Err(Error::Unknown(Cause::new("the connection was cut here")))
+                }
                 OperationFault::Mute => {
                     lost(ask(inner).await);
                     std::future::pending().await
@@ -225,6 +238,31 @@ impl<T> Drop for Dropping<'_, T> {
     }
 }
 
+/// What others do, as long as the store is there to tell it.
+struct FaultyChanges {
+    inner: ChangeStream,
+    fault: OperationFault,
+    at: Arc<AtomicUsize>,
+    done: Arc<AtomicUsize>,
+}
+
+impl FaultyChanges {
+    fn is_met(&self) -> bool {
+        // SeqCst: see `FaultStore::at`.
+        self.done.load(Ordering::SeqCst) > self.at.load(Ordering::SeqCst)
+    }
+
+    async fn next(&mut self) -> Option<Result<Change, Error>> {
+        const LOOK: Duration = Duration::from_millis(10);
+        let change = self.inner.next().await?;
+        while matches!(self.fault, OperationFault::Away | OperationFault::Cut(_)) && self.is_met() {
+            tokio::time::sleep(LOOK).await;
+        }
+        let is_gone = matches!(self.fault, OperationFault::GoneBefore | OperationFault::GoneAfter);
+        Some(if is_gone && self.is_met() { Err(Error::Gone) } else { change })
+    }
+}
+
 /// The answer is lost, even if it is a refusal.
 fn lost<T>(answer: Result<T, Error>) {
     drop(answer);
@@ -246,9 +284,16 @@ impl Store for FaultStore {
         open(session: SessionId;) -> SessionRow;
         list(; most: usize, older: Option<PageCursor>) -> Vec<SessionRow>;
         remove(session: SessionId;) -> ();
-        acquire(session: SessionId; owner: OwnerProcess, ttl: Duration) -> Lease;
-        renew(lease: Lease;) -> Lease;
-        release(lease: Lease;) -> ();
+        join(; node: NewNode) -> NodeLease;
+        beat(node: NodeLease; load: u32) -> ();
+        leave(node: NodeId; how: Leaving) -> ();
+        nodes(;) -> Vec<NodeRow>;
+        bury(;) -> Vec<NodeId>;
+        acquire(session: SessionId, node: NodeLease;) -> Lease;
+        release(lease: Lease; seen: Changes, rest: Rest) -> ();
+        due(; most: usize) -> Vec<Due>;
+        unpark(session: SessionId;) -> ();
+        tenures(session: SessionId;) -> Vec<Tenure>;
         append(lease: Lease; writes: Vec<Write>, class: Durability) -> Appended;
         read(session: SessionId; from: u64, most: usize) -> Page;
         check(session: SessionId;) -> ChainCheck;
@@ -256,11 +301,22 @@ impl Store for FaultStore {
         inbox(session: SessionId;) -> Vec<InboxRow>;
         withdraw(session: SessionId; item: u64) -> Withdrawn;
         ask_stop(session: SessionId; stop: StopIntent) -> u64;
+        ask_stops(; among: Among, stop: StopIntent) -> u64;
         stops(session: SessionId; after: u64) -> Vec<StopRow>;
         decide(session: SessionId; decision: NewDecision) -> DecisionResult;
         approval(session: SessionId, id: ApprovalId;) -> Option<ApprovalRow>;
         approvals(session: SessionId;) -> Vec<ApprovalRow>;
-        stamp(;) -> ChangeMark;
         notice(session: SessionId;) -> Changes;
+    }
+
+    /// What comes is held back while the store is away or cut off. It is no operation, and has no number.
+    fn changes(&self, node: &NodeLease) -> ChangeStream {
+        lock(&self.names).insert("changes");
+        let (at, done) = (Arc::clone(&self.at), Arc::clone(&self.done));
+        let changes = FaultyChanges { inner: self.inner.changes(node), fault: self.fault.clone(), at, done };
+        Box::pin(stream::unfold(changes, |mut changes| async move {
+            let change = changes.next().await?;
+            Some((change, changes))
+        }))
     }
 }

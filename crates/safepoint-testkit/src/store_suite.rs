@@ -20,15 +20,20 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use safepoint::{
     ids::SessionId,
-    raw::store::{Appended, Durability, Environment, Lease, NewItem, NewSession, Record, StopIntent, Write},
-    store::{Error, OwnerProcess, Store},
+    raw::store::{
+        Appended, Durability, Environment, Lease, Leaving, NewItem, NewSession, Record, Rest, StopIntent,
+        Write,
+    },
+    store::{Error, NewNode, OwnerProcess, Store},
 };
 
 mod approvals;
+mod due;
 mod faults;
 mod inbox;
 mod journal;
 mod leases;
+mod nodes;
 mod notices;
 mod outside;
 pub mod play;
@@ -36,10 +41,12 @@ mod sessions;
 mod stops;
 
 pub use approvals::approvals;
+pub use due::due;
 pub use faults::faults;
 pub use inbox::{deep_inbox, inbox};
 pub use journal::journal;
 pub use leases::leases;
+pub use nodes::nodes;
 pub use notices::notices;
 pub use outside::{Population, Time, outside};
 pub use sessions::sessions;
@@ -68,7 +75,7 @@ impl From<Error> for BrokenStore {
 /// What came of a fact.
 type Holds = Result<(), BrokenStore>;
 
-/// Every part of the suite but [`deep_inbox`], which measures: sessions, leases, journal, inbox, stops, approvals, what others
+/// Every part of the suite but [`deep_inbox`], which measures: sessions, nodes, leases, what is due, journal, inbox, stops, approvals, what others
 /// notice, and what is left by a fault at each operation.
 ///
 /// # Errors
@@ -78,7 +85,9 @@ type Holds = Result<(), BrokenStore>;
 /// Nothing is lost but the check.
 pub async fn all(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     sessions(fresh).await?;
+    nodes(fresh).await?;
     leases(fresh).await?;
+    due(fresh).await?;
     journal(fresh).await?;
     inbox(fresh).await?;
     stops(fresh).await?;
@@ -134,13 +143,61 @@ impl Bed {
     /// A session and the right to write it.
     async fn held(&self, id: &str) -> Result<(SessionId, Lease), BrokenStore> {
         let session = self.session(id).await?;
-        let lease = self.store.acquire(&session, owner(1), TTL).await?;
+        let lease = self.take(&session, 1).await?;
         Ok((session, lease))
+    }
+
+    /// The right to write a session, for a process by its own handle: this suite's process 1 has the first one.
+    async fn take(&self, session: &SessionId, pid: u32) -> Result<Lease, Error> {
+        acquire(self.of(pid), session, owner(pid), TTL).await
+    }
+
+    fn of(&self, pid: u32) -> &dyn Store {
+        if pid == 1 { &*self.store } else { &*self.other }
+    }
+
+    /// Gives a session back that wants no owner.
+    async fn give_back(&self, lease: &Lease) -> Result<(), BrokenStore> {
+        Ok(give_back(&*self.store, lease).await?)
     }
 
     async fn append(&self, lease: &Lease, writes: Vec<Write>) -> Result<Appended, Error> {
         self.store.append(lease, writes, Durability::Durable).await
     }
+}
+
+/// Takes a session for this process, as a node that it joins for that session alone.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// The node may have joined, and hold the session.
+pub async fn acquire(
+    store: &dyn Store,
+    session: &SessionId,
+    owner: OwnerProcess,
+    ttl: Duration,
+) -> Result<Lease, Error> {
+    let node = store.join(NewNode::of(owner, ttl)).await?;
+    let lease = store.acquire(session, &node).await;
+    if lease.is_err() {
+        store.leave(node.id(), Leaving::Gone).await?;
+    }
+    lease
+}
+
+/// Gives a session back that was [acquired](acquire), and wants no owner.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// It may have been given back.
+pub async fn give_back(store: &dyn Store, lease: &Lease) -> Result<(), Error> {
+    let seen = store.notice(lease.session()).await?;
+    store.release(lease, seen, Rest::Nothing).await?;
+    store.leave(lease.node().id(), Leaving::Gone).await
 }
 
 /// A process of the suite's world.

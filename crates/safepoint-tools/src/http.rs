@@ -56,14 +56,25 @@ fn fetchable(url: Url) -> Result<Url, Failure> {
     }
 }
 
+/// The addresses that may be connected to. A person is not asked about an origin that no answer could open.
+async fn permitted(cx: &ToolContext, at: &Url, left: &mut Remaining) -> ToolResult<Vec<SocketAddr>> {
+    if permit::is_known(at) {
+        let found = left.within(cx, permit::resolve(at)).await??;
+        let permitted = permit::connect(cx, at, found).await?;
+        permit::reach(cx, at).await?;
+        return Ok(permitted);
+    }
+    permit::reach(cx, at).await?;
+    let found = left.within(cx, permit::resolve(at)).await??;
+    permit::connect(cx, at, found).await
+}
+
 async fn fetch(cx: &ToolContext, url: Url) -> ToolResult<String> {
     let shown = url.to_string();
     let mut left = Remaining { time: limits::HTTP_TIME, shown: shown.clone() };
     let mut at = url;
     for _ in 0..=limits::HTTP_REDIRECTS {
-        permit::reach(cx, &at).await?;
-        let found = left.within(cx, permit::resolve(&at)).await??;
-        let permitted = permit::connect(cx, &at, found).await?;
+        let permitted = permitted(cx, &at, &mut left).await?;
         let client = client(permitted)?;
         let asked = client.get(&at).send();
         let response = left.within(cx, asked).await?.map_err(|error| fault(&shown, &error))?;

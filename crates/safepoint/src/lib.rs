@@ -109,7 +109,7 @@ pub mod hook {
 /// Names of things: every id is its own type, so that none can stand where another is meant.
 pub mod ids {
     pub use safepoint_model::ids::{
-        ApprovalId, CallId, ItemId, NotAnId, Path, RunId, SessionId, SteerId, TurnId,
+        ApprovalId, CallId, ItemId, NodeId, NotAnId, Path, RunId, SessionId, SteerId, TurnId,
     };
 }
 
@@ -210,7 +210,7 @@ pub mod stop {
 
 /// Where sessions are kept (S7). What a store implements and what it keeps is in [`raw::store`].
 pub mod store {
-    pub use crate::contract::store::{Error, MemoryStore, OwnerProcess, SessionRow, Store};
+    pub use crate::contract::store::{Error, MemoryStore, NewNode, OwnerProcess, SessionRow, Store};
 }
 
 /// What a tool is: its schema, its honest effect, its contract for a stop, and what its body may ask for.

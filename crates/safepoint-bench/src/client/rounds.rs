@@ -9,7 +9,8 @@ use crate::{
     timing::cpu_time,
 };
 
-/// Numbers: agents, rounds, repetitions. Figures: rounds a second, microseconds of CPU a round, MiB at the peak.
+/// Numbers: agents, rounds, repetitions. Figures: rounds a second, microseconds of CPU a round, MiB
+/// at the peak so far.
 pub(super) async fn chain<P: Peer>(site: Site<P>) -> anyhow::Result<()> {
     let (agents, rounds, times) = (site.number(0)?, site.number(1)?, site.number(2)?);
     let warm = times.div_ceil(4);

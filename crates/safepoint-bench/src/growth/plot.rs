@@ -37,6 +37,12 @@ fn round_up(figure: f64) -> f64 {
     [1.0, 2.0, 5.0].iter().map(|step| step * unit).find(|round| *round >= figure).unwrap_or(10.0 * unit)
 }
 
+/// A figure at an axis, without the digits that a division leaves behind.
+fn label(figure: f64) -> String {
+    let rounded = format!("{figure:.2}");
+    rounded.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 impl fmt::Display for Plot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (most_x, most_y) = self.most();
@@ -55,7 +61,12 @@ impl fmt::Display for Plot<'_> {
             let (at_x, at_y) = (across(x), up(y));
             writeln!(f, "<path d=\"M{LEFT} {at_y:.1}H{right}\" stroke=\"#ddd\"/>")?;
             let (beside, below) = (LEFT - 6.0, floor + 18.0);
-            writeln!(f, "<text x=\"{beside}\" y=\"{:.1}\" text-anchor=\"end\">{y}</text>", at_y + 4.0)?;
+            writeln!(
+                f,
+                "<text x=\"{beside}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                at_y + 4.0,
+                label(y)
+            )?;
             writeln!(f, "<text x=\"{at_x:.1}\" y=\"{below}\" text-anchor=\"middle\">{x:.0}</text>")?;
         }
         let (middle, end) = (f64::midpoint(LEFT, right), HEIGHT - 12.0);
@@ -90,6 +101,11 @@ mod tests {
         assert!((round_up(13.0) - 20.0).abs() < 1e-9);
         assert!((round_up(0.7) - 1.0).abs() < 1e-9);
         assert!((round_up(60.0) - 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_label_is_as_short_as_its_figure() {
+        assert_eq!([3.0 * 0.2, 0.25, 4.0, 400.0].map(label), ["0.6", "0.25", "4", "400"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a user's message asks the model server to do, and the bytes of it: chat completions, streamed.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use memchr::memmem;
 
@@ -103,17 +103,31 @@ impl Results {
         let Some(last) = last else { return Self { count, rounds: 0, has_last: true } };
         let digits = body[last..].split(|byte| *byte == b'"').next().unwrap_or_default();
         let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse::<usize>().ok());
-        let has_last = number.is_some_and(|number| {
-            // The last message, wherever its text is in it.
-            let from = last.saturating_sub(200);
-            memmem::find(&body[from..], format!("round-{number}").as_bytes()).is_some()
-        });
+        let message = ToolMessage::around(body, last);
+        let has_last = number.zip(message).is_some_and(|(number, message)| message.is_of(number));
         Self { count, rounds: number.map_or(0, |number| number + 1), has_last }
     }
 
     /// Whether each round has its one result, and the last one what was asked for.
     fn are_right(&self) -> bool {
         self.count == self.rounds && self.has_last
+    }
+}
+
+/// A message with a result: its texts by their names.
+struct ToolMessage<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> ToolMessage<'a> {
+    /// The message that has this place in it, if it is one with a result.
+    fn around(body: &'a [u8], at: usize) -> Option<Self> {
+        let begins = memmem::rfind(&body[..at], b"{\"role\":\"tool\"")?;
+        serde_json::Deserializer::from_slice(&body[begins..]).into_iter().next()?.ok().map(Self)
+    }
+
+    /// Whether it has the id of this round's call, and what that was to say, and nothing else.
+    fn is_of(&self, round: usize) -> bool {
+        let number = |name: &str, before: &str| self.0.get(name)?.strip_prefix(before)?.parse().ok();
+        number("tool_call_id", CALL) == Some(round) && number("content", "round-") == Some(round)
     }
 }
 
@@ -198,11 +212,19 @@ mod tests {
                 _ => String::new(),
             }
         };
-        let result =
-            |number: usize| format!("{{\"tool_call_id\":\"call_{number}\",\"content\":\"round-{number}\"}}");
+        let with = |number: usize, content: &str| {
+            format!(",{{\"role\":\"tool\",\"tool_call_id\":\"call_{number}\",\"content\":\"{content}\"}}")
+        };
+        let result = |number: usize| with(number, &format!("round-{number}"));
         assert!(answered("").contains("call_0"));
         assert!(answered(&result(0)).contains("call_1"));
         assert!(answered(&result(1)).starts_with("HTTP/1.1 400"), "the first one is missing");
+        for wrong in ["round-10", "round-", "rested", "round-1 round-0"] {
+            let results = result(0) + &with(1, wrong);
+            assert!(answered(&results).starts_with("HTTP/1.1 400"), "{wrong}");
+        }
+        let elsewhere = result(0) + &with(1, "") + ",{\"content\":\"round-1\"}";
+        assert!(answered(&elsewhere).starts_with("HTTP/1.1 400"), "it is in another message");
         let all: String = (0..3).map(result).collect();
         assert!(answered(&all).contains("\"stop\""));
     }

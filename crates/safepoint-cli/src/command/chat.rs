@@ -19,7 +19,6 @@ mod driver;
 mod editing;
 mod ends;
 mod exporting;
-mod hearing;
 mod keeping;
 mod later;
 mod lent;
@@ -80,7 +79,7 @@ pub(crate) fn is_on_terminal() -> bool {
     std::io::stdin().is_terminal() && Stream::Out.is_terminal() && can_move
 }
 
-/// Whether somebody waits for a chat: not where a person at a keyboard has sent the output elsewhere, as with a pager.
+/// Whether a chat has a reader: not where a person at a keyboard has sent the output elsewhere, as with a pager.
 pub(crate) fn has_reader() -> bool {
     !std::io::stdin().is_terminal() || Stream::Out.is_terminal()
 }

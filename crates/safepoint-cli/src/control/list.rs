@@ -97,7 +97,7 @@ impl Listed {
         self.line_of(&self.id, ID)
     }
 
-    /// In one line, with this name for it in so many columns.
+    /// In one line, with this name for it, padded to this width.
     pub(crate) fn line_of(&self, id: &str, columns: usize) -> String {
         const STATE: usize = 13;
         let when = self.row.as_ref().map_or_else(|| "in memory".to_owned(), |row| ago(row.updated));

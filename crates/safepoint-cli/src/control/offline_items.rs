@@ -133,14 +133,15 @@ impl<'a> Waits<'a> {
         let mut seen = None;
         loop {
             // In this order: what the owner has recorded by its end is seen.
-            let is_gone = self.ends_with_owner && is_free(&store.open(session).await?);
-            let stamp = store.stamp().await?;
-            if (is_gone || seen != Some(stamp))
+            let row = store.open(session).await?;
+            let is_gone = self.ends_with_owner && is_free(&row);
+            let mark = (row.head, row.updated, store.notice(session).await?);
+            if (is_gone || seen != Some(mark))
                 && let Some(reply) = self.reply(self.look().await?, is_gone)
             {
                 return Ok(reply);
             }
-            seen = Some(stamp);
+            seen = Some(mark);
             if over.is_some_and(|over| Instant::now() >= over) {
                 let name = item_reply::named(self.number);
                 let said = format!("{name} is in; its end was not seen in time");

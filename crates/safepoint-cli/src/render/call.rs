@@ -46,15 +46,16 @@ fn parts(tool: &str, args: &Value) -> Option<String> {
 }
 
 fn others(fields: &Map<String, Value>, main: &str) -> Vec<String> {
-    let is_told = |name: &str, value: &Value| {
+    let is_shown = |name: &str, value: &Value| {
         name != main && !ELSEWHERE.contains(&name) && !matches!(value, Value::Null | Value::Bool(false))
     };
-    let told = fields.iter().filter(|(name, value)| is_told(name, value));
-    told.map(|(name, value)| {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        cut(in_a_row(&format!("{name}: {value}")))
-    })
-    .collect()
+    let shown = fields.iter().filter(|(name, value)| is_shown(name, value));
+    shown
+        .map(|(name, value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            cut(in_a_row(&format!("{name}: {value}")))
+        })
+        .collect()
 }
 
 fn cut(text: String) -> String {

@@ -17,6 +17,7 @@ use safepoint::{
     store::{OwnerProcess, Store as _},
 };
 use safepoint_stores::SqliteStore;
+use safepoint_testkit::store_suite::{acquire, give_back};
 use serde_json::{Value, json};
 
 use crate::{Practice, lines, safepoint, signal};
@@ -307,7 +308,8 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
         let store = SqliteStore::open(file).unwrap();
         let session = SessionId::from("s");
         store.create(NewSession::of(session.clone())).await.unwrap();
-        let lease = store.acquire(&session, OwnerProcess::here(), Duration::from_secs(60)).await.unwrap();
+        let ttl = Duration::from_secs(60);
+        let lease = acquire(&store, &session, OwnerProcess::here(), ttl).await.unwrap();
         let now = jiff::Timestamp::now();
         let later = now + jiff::SignedDuration::from_hours(1);
         for (id, expires) in [
@@ -354,7 +356,7 @@ fn closed(file: &Path, altered: Option<(&str, &str, &str)>) {
             let close = Write::CloseApproval(ApprovalId::from(id), how);
             store.append(&lease, vec![close], Durability::Recorded).await.unwrap();
         }
-        store.release(&lease).await.unwrap();
+        give_back(&store, &lease).await.unwrap();
     });
 }
 

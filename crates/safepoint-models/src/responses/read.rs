@@ -176,8 +176,14 @@ impl ResponsesReader {
                     self.handle.is_named(id);
                 }
             }
-            ("response.completed" | "response.incomplete", _, _, Some(response)) => self.over(response, out),
-            ("response.failed" | "response.cancelled", _, _, response) => {
+            ("response.completed" | "response.incomplete", _, _, Some(response))
+                if !response.is_cancelled() =>
+            {
+                self.over(response, out);
+            }
+            // A response that was cancelled may come as an incomplete one, and is no end of an answer.
+            ("response.completed" | "response.incomplete", _, _, response @ Some(_))
+            | ("response.failed" | "response.cancelled", _, _, response) => {
                 self.handle.is_over();
                 return Err(error::in_stream(&failure(response)));
             }
@@ -291,6 +297,12 @@ impl<'a> Item<'a> {
             return Ok(None);
         }
         serde_json::from_str(raw.get()).map(Some).map_err(error::malformed)
+    }
+}
+
+impl Response<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.status.as_deref() == Some("cancelled")
     }
 }
 

@@ -13,6 +13,7 @@ use safepoint::{
 
 use super::{
     column::{micros, text, time},
+    due,
     fail::Fail,
     sessions,
 };
@@ -142,6 +143,7 @@ pub(super) fn decide(
         let mut update = connection.prepare_cached(UPDATE)?;
         update.execute(params![key, id.as_str(), code::DECIDED, principal, micros(now), bytes])?;
         connection.prepare_cached(CHANGED)?.execute([key, micros(now)])?;
+        due::touch(connection, key, now)?;
     }
     Ok(decided)
 }

@@ -53,7 +53,7 @@ pub(super) fn optional_text(row: &Row<'_>, column: usize) -> rusqlite::Result<Op
     Ok(text.map(|text| String::from_utf8_lossy(text).into_owned()))
 }
 
-/// The holder, from nine columns of which the first is at `from`; they are null where there is no holder.
+/// The holder, from twelve columns of which the first is at `from`; they are null where there is no holder.
 pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<LeaseHolder>> {
     let Some(host) = optional_text(row, from)? else { return Ok(None) };
     let owner = OwnerProcess {
@@ -65,6 +65,13 @@ pub(super) fn held(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<LeaseH
         socket: optional_text(row, from + 5)?,
     };
     let until: Option<i64> = row.get(from + 8)?;
-    let until = until.map(|micros| Duration::from_micros(count(micros)));
-    Ok(Some(LeaseHolder { owner, since: time(row.get(from + 6)?), expires: time(row.get(from + 7)?), until }))
+    Ok(Some(LeaseHolder {
+        owner,
+        since: time(row.get(from + 6)?),
+        expires: time(row.get(from + 7)?),
+        until: until.map(|micros| Duration::from_micros(count(micros))),
+        node: text(row, from + 9)?.into(),
+        name: text(row, from + 10)?,
+        address: optional_text(row, from + 11)?,
+    }))
 }

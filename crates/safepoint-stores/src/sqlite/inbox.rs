@@ -10,6 +10,7 @@ use safepoint::{
 
 use super::{
     column::{int, micros, number, optional_text, place, places, text, time},
+    due,
     fail::Fail,
     sessions,
 };
@@ -121,7 +122,7 @@ fn last(connection: &Connection, key: i64) -> Result<u64, Fail> {
 fn changed(connection: &Connection, key: i64, now: Timestamp) -> Result<(), Fail> {
     const UPDATE: &str = "UPDATE sessions SET updated = ?2, inbox_changes = inbox_changes + 1 WHERE key = ?1";
     connection.prepare_cached(UPDATE)?.execute([key, micros(now)])?;
-    Ok(())
+    due::touch(connection, key, now)
 }
 
 pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<InboxRow>, Fail> {

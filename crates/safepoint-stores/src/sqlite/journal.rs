@@ -75,6 +75,8 @@ impl Append<'_> {
         let (connection, key) = (self.connection, self.key);
         match write {
             Write::Record(record) => self.record(record),
+            Write::AtWork => self.set("UPDATE sessions SET at_rest = ?2 WHERE key = ?1", 0),
+            Write::AtRest => self.set("UPDATE sessions SET at_rest = ?2, tries = 0 WHERE key = ?1", 1),
             Write::TakeItem(item) => {
                 inbox::change(connection, key, *item, &[ItemState::Waiting], ItemState::Taken)
             }

@@ -1,60 +1,84 @@
 //! Who may write which session.
 
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use safepoint::{
-    ids::SessionId,
-    raw::store::{Environment, Lease, LeaseHolder, is_free},
-    store::{Error, OwnerProcess},
+    ids::{NodeId, SessionId},
+    raw::store::{Changes, Environment, Lease, MOST_TRIES, NodeState, PARKED, Rest},
+    store::Error,
 };
 
 use super::{
-    column::{self, count, int, micros},
+    column::{count, micros, optional_text, time},
     fail::Fail,
-    sessions,
+    nodes, sessions,
 };
 
-/// The session's key, unless a holder may be alive.
+/// Fails if the session has a holder that may be alive.
 pub(super) fn must_be_free(
     connection: &Connection,
     id: &SessionId,
     outside: &Environment,
-) -> Result<i64, Fail> {
-    let key = sessions::key(connection, id)?;
-    match holder(connection, key)? {
-        Some(held) if !is_free(&held, outside) => Err(Error::Held(id.clone(), Box::new(held)).into()),
-        Some(_) | None => Ok(key),
+) -> Result<(), Fail> {
+    dead_holder(connection, (sessions::key(connection, id)?, id), outside).map(drop)
+}
+
+/// The holder that is to be buried before another takes the session; an error if it may be alive.
+fn dead_holder(
+    connection: &Connection,
+    (key, id): (i64, &SessionId),
+    outside: &Environment,
+) -> Result<Option<NodeId>, Fail> {
+    let mut select = connection.prepare_cached("SELECT node, since FROM leases WHERE session = ?1")?;
+    let read = |row: &Row<'_>| Ok((NodeId::from(row.get::<_, String>(0)?), time(row.get(1)?)));
+    let Some((node, since)) = select.query_row([key], read).optional()? else { return Ok(None) };
+    let Some(found) = nodes::find(connection, &node)? else { return Ok(None) };
+    if found.may_be_buried(outside) {
+        return Ok(Some(node));
     }
-}
-
-fn holder(connection: &Connection, key: i64) -> Result<Option<LeaseHolder>, Fail> {
-    const SELECT: &str = "SELECT host, boot, space, pid, started, socket, since, expires, until FROM leases WHERE session = ?1";
-    let mut select = connection.prepare_cached(SELECT)?;
-    Ok(select.query_row([key], |row| column::held(row, 0)).optional()?.flatten())
-}
-
-/// As it stands in its column.
-fn until(held: &LeaseHolder) -> Option<i64> {
-    held.until.map(|until| i64::try_from(until.as_micros()).unwrap_or(i64::MAX))
+    Err(Error::Held(id.clone(), Box::new(found.as_holder(since))).into())
 }
 
 pub(super) fn acquire(
     connection: &Connection,
     id: &SessionId,
-    held: &LeaseHolder,
+    node: &NodeId,
     outside: &Environment,
 ) -> Result<u64, Fail> {
-    const INSERT: &str = "INSERT OR REPLACE INTO leases \
-         (session, host, boot, space, pid, started, socket, since, expires, until) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let key = must_be_free(connection, id, outside)?;
+    const SELECT: &str = "SELECT key, head, parked, tries + (NOT at_rest) FROM sessions WHERE id = ?1";
+    const TENURE: &str = "INSERT INTO tenures (session, epoch, node, head, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    const TAKE: &str = "UPDATE sessions SET epoch = ?2, due = NULL WHERE key = ?1";
+    let mut select = connection.prepare_cached(SELECT)?;
+    let read = |row: &Row<'_>| {
+        let parked = optional_text(row, 2)?;
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, parked, row.get::<_, u16>(3)?))
+    };
+    let found = select.query_row([id.as_str()], read).optional()?;
+    let (key, head, parked, would_be) = found.ok_or_else(|| Error::NoSession(id.clone()))?;
+    if nodes::must_be_present(connection, node)?.state == NodeState::Draining {
+        return Err(Error::Draining(node.clone()).into());
+    }
+    let dead = dead_holder(connection, (key, id), outside)?;
+    if dead.as_ref() == Some(node) {
+        // Its own lease has been over for long, and it has not beaten since: another node would bury it.
+        return Err(Error::Buried(node.clone()).into());
+    }
+    let parked = parked.or_else(|| (dead.is_some() && would_be >= MOST_TRIES).then(|| PARKED.into()));
+    if let Some(why) = parked {
+        return Err(Error::Parked(id.clone(), why).into());
+    }
+    let now = outside.now();
+    if let Some(dead) = dead {
+        nodes::bury_one(connection, &dead, now)?;
+    }
     let mut next = connection.prepare_cached("UPDATE epochs SET newest = newest + 1 RETURNING newest")?;
     let epoch: i64 = next.query_row([], |row| row.get(0))?;
-    let OwnerProcess { host, boot, space, pid, started, socket } = &held.owner;
-    let (started, since, expires, until) =
-        (int(*started), micros(held.since), micros(held.expires), until(held));
-    let mut insert = connection.prepare_cached(INSERT)?;
-    insert.execute(params![key, host, boot, space, pid, started, socket, since, expires, until])?;
-    connection.prepare_cached("UPDATE sessions SET epoch = ?2 WHERE key = ?1")?.execute([key, epoch])?;
+    let since = micros(now);
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO leases (session, node, since) VALUES (?1, ?2, ?3)")?
+        .execute(params![key, node.as_str(), since])?;
+    connection.prepare_cached(TENURE)?.execute(params![key, epoch, node.as_str(), head, since])?;
+    connection.prepare_cached(TAKE)?.execute([key, epoch])?;
     Ok(count(epoch))
 }
 
@@ -65,35 +89,46 @@ pub(super) struct Seat {
     pub(super) chain: Vec<u8>,
 }
 
-/// The session's seat, if the lease is the newest and was not given back.
+/// The session's seat, if the lease is the newest, was not given back, and its node is present.
 pub(super) fn must_hold(connection: &Connection, lease: &Lease) -> Result<Seat, Fail> {
-    const SELECT: &str = "SELECT key, head, chain, epoch, EXISTS (SELECT 1 FROM leases WHERE session = key) \
-         FROM sessions WHERE id = ?1";
-    let id = lease.session();
+    // A node that ends holds nothing any more.
+    const SELECT: &str = "SELECT key, head, chain, epoch, \
+         EXISTS (SELECT 1 FROM leases WHERE session = key AND node = ?2) FROM sessions WHERE id = ?1";
+    let (id, node) = (lease.session(), lease.node().id());
     let mut select = connection.prepare_cached(SELECT)?;
     let read = |row: &Row<'_>| {
         let seat = Seat { key: row.get(0)?, head: count(row.get(1)?), chain: row.get(2)? };
         Ok((seat, count(row.get(3)?), row.get::<_, bool>(4)?))
     };
-    let found = select.query_row([id.as_str()], read).optional()?;
+    let found = select.query_row([id.as_str(), node.as_str()], read).optional()?;
     let (seat, newest, is_held) = found.ok_or_else(|| Error::NoSession(id.clone()))?;
-    if is_held && newest == lease.epoch() {
-        return Ok(seat);
+    if newest == lease.epoch() {
+        if is_held {
+            return Ok(seat);
+        }
+        let ended = nodes::find(connection, node)?.map(|node| node.state);
+        if ended == Some(NodeState::Buried) {
+            return Err(Error::Buried(node.clone()).into());
+        }
     }
     Err(Error::Fenced { session: id.clone(), epoch: lease.epoch(), newest }.into())
 }
 
-pub(super) fn renew(connection: &Connection, lease: &Lease, outside: &Environment) -> Result<(), Fail> {
-    const UPDATE: &str = "UPDATE leases SET expires = ?2, until = ?3 WHERE session = ?1";
-    let Seat { key, .. } = must_hold(connection, lease)?;
-    let Some(mut held) = holder(connection, key)? else { return Ok(()) };
-    held.renew(lease.ttl(), outside);
-    connection.prepare_cached(UPDATE)?.execute(params![key, micros(held.expires), until(&held)])?;
-    Ok(())
-}
-
-pub(super) fn release(connection: &Connection, lease: &Lease) -> Result<(), Fail> {
+pub(super) fn release(
+    connection: &Connection,
+    lease: &Lease,
+    (seen, rest): (Changes, Rest),
+    now: Timestamp,
+) -> Result<(), Fail> {
+    const UPDATE: &str = "UPDATE sessions SET tries = 0, at_rest = 1, due = ?2 WHERE key = ?1";
     let Seat { key, .. } = must_hold(connection, lease)?;
     connection.prepare_cached("DELETE FROM leases WHERE session = ?1")?.execute([key])?;
+    let due = match rest {
+        _ if sessions::notice(connection, lease.session())?.is_beyond(seen) => Some(now),
+        Rest::Nothing => None,
+        Rest::At(at) => Some(at),
+        Rest::Now => Some(now),
+    };
+    connection.prepare_cached(UPDATE)?.execute(params![key, due.map(micros)])?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 use safepoint::{
     ids::SessionId,
-    raw::store::{Chain, ChangeMark, Changes, NewSession, PageCursor},
+    raw::store::{Chain, Changes, NewSession, PageCursor},
     store::{Error, SessionRow},
 };
 
@@ -15,9 +15,9 @@ use super::{
 
 /// Columns of a row, in the order in which [`row`] reads them; [`held`] reads the rest.
 const ROW: &str = "SELECT s.id, s.created, s.updated, s.label, s.title, s.setup, s.head, s.chain, s.epoch, \
-     l.host, l.boot, l.space, l.pid, l.started, l.socket, l.since, l.expires, l.until \
-     FROM sessions s LEFT JOIN leases l ON l.session = s.key";
-/// Where the lease's columns begin.
+     n.host, n.boot, n.space, n.pid, n.started, n.socket, l.since, n.expires, n.until, n.id, n.name, n.address \
+     FROM sessions s LEFT JOIN leases l ON l.session = s.key LEFT JOIN nodes n ON n.id = l.node";
+/// Where the holder's columns begin.
 const LEASE: usize = 9;
 
 fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
@@ -37,14 +37,14 @@ fn row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
 
 pub(super) fn create(connection: &Connection, new: &NewSession, now: Timestamp) -> Result<SessionRow, Fail> {
     const INSERT: &str = "INSERT INTO sessions (id, created, updated, label, title, setup, head, chain, epoch, \
-         inbox_closed, inbox_changes, stops, decisions) \
-         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?7, ?6, 0, 0, 0, 0, 0) ON CONFLICT (id) DO NOTHING";
+         inbox_closed, inbox_changes, stops, decisions, pool, priority) \
+         VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?7, ?6, 0, 0, 0, 0, 0, ?8, ?9) ON CONFLICT (id) DO NOTHING";
     let mut insert = connection.prepare_cached(INSERT)?;
-    let NewSession { id, title, label, setup, .. } = new;
+    let NewSession { id, title, label, setup, pool, priority, .. } = new;
     let row = SessionRow::new(new, now);
-    let (at, head) = (micros(now), int(row.head));
+    let (at, head, chain) = (micros(now), int(row.head), row.chain.as_bytes());
     let created =
-        insert.execute(params![id.as_str(), at, label, title, setup, row.chain.as_bytes(), head])?;
+        insert.execute(params![id.as_str(), at, label, title, setup, chain, head, pool, priority])?;
     if created == 0 {
         return Err(Error::SessionExists(id.clone()).into());
     }
@@ -89,6 +89,7 @@ pub(super) fn remove(connection: &Connection, id: &SessionId) -> Result<(), Fail
     for sql in [
         "DELETE FROM approvals WHERE session = ?1",
         "DELETE FROM leases WHERE session = ?1",
+        "DELETE FROM tenures WHERE session = ?1",
         "DELETE FROM sessions WHERE key = ?1",
     ] {
         connection.prepare_cached(sql)?.execute([key])?;
@@ -112,23 +113,19 @@ pub(super) fn key(connection: &Connection, id: &SessionId) -> Result<i64, Fail> 
     key.ok_or_else(|| Error::NoSession(id.clone()).into())
 }
 
-/// Which commit this connection sees: it never writes, so that every change is another's.
-pub(super) fn stamp(connection: &Connection) -> Result<ChangeMark, Fail> {
-    let mut select = connection.prepare_cached("PRAGMA data_version")?;
-    Ok(ChangeMark::new(count(select.query_row([], |row| row.get(0))?)))
-}
-
 pub(super) fn notice(connection: &Connection, id: &SessionId) -> Result<Changes, Fail> {
     const SELECT: &str = "SELECT inbox_changes, stops, decisions, epoch FROM sessions WHERE id = ?1";
     let mut select = connection.prepare_cached(SELECT)?;
-    let read = |row: &Row<'_>| {
-        let mut newest = Changes::default();
-        newest.items = count(row.get(0)?);
-        newest.stops = count(row.get(1)?);
-        newest.decisions = count(row.get(2)?);
-        newest.epoch = count(row.get(3)?);
-        Ok(newest)
-    };
-    let found = select.query_row([id.as_str()], read).optional()?;
+    let found = select.query_row([id.as_str()], |row| changes(row, 0)).optional()?;
     found.ok_or_else(|| Error::NoSession(id.clone()).into())
+}
+
+/// The counters, from four columns of which the first is at `from`.
+pub(super) fn changes(row: &Row<'_>, from: usize) -> rusqlite::Result<Changes> {
+    let mut newest = Changes::default();
+    newest.items = count(row.get(from)?);
+    newest.stops = count(row.get(from + 1)?);
+    newest.decisions = count(row.get(from + 2)?);
+    newest.epoch = count(row.get(from + 3)?);
+    Ok(newest)
 }

@@ -11,6 +11,7 @@ use safepoint::{
 use super::{
     approvals,
     column::{count, int, micros, number, place, places, time},
+    due,
     fail::Fail,
 };
 
@@ -33,6 +34,7 @@ pub(super) fn ask(
     connection
         .prepare_cached("INSERT INTO stops (place, at, bytes) VALUES (?1, ?2, ?3)")?
         .execute(params![place(key, number)?, micros(now), stop.bytes])?;
+    due::touch(connection, key, now)?;
     Ok(number)
 }
 

@@ -17,7 +17,7 @@ use safepoint::{
     raw::store::{Cause, Durability, StoreFuture},
     store::Error,
 };
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::{
     fail::{self, Fail},
@@ -41,6 +41,8 @@ pub(super) struct Writer {
     /// Or why nothing can be written.
     thread: Result<Handle, Error>,
     counted: Arc<Counted>,
+    /// Counts the commits of what anybody may ask.
+    nudges: watch::Receiver<u64>,
 }
 
 #[derive(Debug)]
@@ -72,9 +74,10 @@ impl Writer {
         options: SqliteOptions,
     ) -> Result<Self, Error> {
         let counted = Arc::<Counted>::default();
+        let (nudge, nudges) = watch::channel(0);
         let connection = match connection {
             Ok(connection) => connection,
-            Err(why) => return Ok(Self { thread: Err(why), counted }),
+            Err(why) => return Ok(Self { thread: Err(why), counted, nudges }),
         };
         let (jobs, asked) = mpsc::channel();
         let thread = Thread {
@@ -85,11 +88,12 @@ impl Writer {
             synced: None,
             since_checkpoint: 0,
             counted: Arc::clone(&counted),
+            nudge,
         };
         let builder = thread::Builder::new().name("safepoint-store-writer".into());
         let thread =
             builder.spawn(move || thread.run(&asked)).map_err(|why| Error::Failed(Cause::new(why)))?;
-        Ok(Self { thread: Ok(Handle { jobs, thread }), counted })
+        Ok(Self { thread: Ok(Handle { jobs, thread }), counted, nudges })
     }
 
     /// Waits until every request is settled and the file is closed.
@@ -119,6 +123,11 @@ impl Writer {
             // What could not be sent is dropped, and with it `reply`: `reported` says that the store is gone.
         }
         Box::pin(async move { reported.await.unwrap_or(Err(Error::Gone)) })
+    }
+
+    /// Changes when something was committed that anybody may ask.
+    pub(super) fn nudges(&self) -> watch::Receiver<u64> {
+        self.nudges.clone()
     }
 
     pub(super) fn commits(&self) -> Commits {
@@ -163,6 +172,7 @@ struct Thread {
     synced: Option<Durability>,
     since_checkpoint: u32,
     counted: Arc<Counted>,
+    nudge: watch::Sender<u64>,
 }
 
 impl Thread {
@@ -221,6 +231,10 @@ impl Thread {
         self.turn = turn;
         if shared.is_ok() {
             self.count_held(batch);
+        }
+        if batch.iter().any(|job| job.stake() == Stake::None && job.went_well()) {
+            // Sent also where the commit's result is unknown: a listener looks, and finds what is there.
+            self.nudge.send_modify(|commits| *commits += 1);
         }
         shared
     }

@@ -12,7 +12,7 @@ use safepoint::{
     store::Store,
 };
 use safepoint_stores::SqliteStore;
-use safepoint_testkit::store_suite::{owner, record};
+use safepoint_testkit::store_suite::{acquire, give_back, owner, record};
 use tempfile::TempDir;
 
 const RECORDS: u64 = 20;
@@ -32,12 +32,12 @@ impl Bed {
         let store = SqliteStore::open(&path).unwrap();
         for id in ["a", "b"] {
             let session = store.create(NewSession::of(id)).await.unwrap().id;
-            let lease = store.acquire(&session, owner(1), std::time::Duration::from_secs(1)).await.unwrap();
+            let lease = acquire(&store, &session, owner(1), std::time::Duration::from_secs(1)).await.unwrap();
             for number in 0..RECORDS {
                 let says = vec![Write::Record(record(&format!("number {number} of {id}")))];
                 store.append(&lease, says, Durability::Recorded).await.unwrap();
             }
-            store.release(&lease).await.unwrap();
+            give_back(&store, &lease).await.unwrap();
         }
         store.close();
         Self { folder, path }
@@ -267,7 +267,7 @@ async fn a_damaged_journal_can_be_written_on() {
     bed.change(&format!("UPDATE records SET version = 9 WHERE place = {}", FIRST + 3));
     let store = SqliteStore::open(&bed.path).unwrap();
     let session = SessionId::from("a");
-    let lease = store.acquire(&session, owner(2), std::time::Duration::from_secs(1)).await.unwrap();
+    let lease = acquire(&store, &session, owner(2), std::time::Duration::from_secs(1)).await.unwrap();
     let next = vec![Write::Record(record("number 20 of a"))];
     assert_eq!(store.append(&lease, next, Durability::Durable).await.unwrap().first, RECORDS);
     store.close();

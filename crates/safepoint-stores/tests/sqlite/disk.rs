@@ -18,7 +18,7 @@ use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     skipped,
     store_suite::{
-        item,
+        acquire, give_back, item,
         play::{Picture, Player, alike, script},
         record,
     },
@@ -158,11 +158,11 @@ fn removes_role() {
         let store = open();
         for id in ["a", "b"] {
             store.create(NewSession::of(id)).await.unwrap();
-            let lease = store.acquire(&id.into(), OwnerProcess::here(), TTL).await.unwrap();
+            let lease = acquire(&store, &id.into(), OwnerProcess::here(), TTL).await.unwrap();
             let long = || Write::Record(record(&"long ".repeat(PAGE / 8)));
             let writes = (0..RECORDS).map(|_| long()).collect();
             store.append(&lease, writes, Durability::Recorded).await.unwrap();
-            store.release(&lease).await.unwrap();
+            give_back(&store, &lease).await.unwrap();
         }
         // All of it is in the file, and what is changed from here on needs no new place in it.
         store.close();

@@ -16,7 +16,7 @@ use safepoint::{
 use safepoint_stores::{SqliteStore, sqlite::Moment};
 use safepoint_testkit::{
     store_suite::{
-        item, owner,
+        acquire, item, owner,
         play::{Picture, Player, alike, script},
         record,
     },
@@ -101,7 +101,7 @@ async fn held_up(
     let mut leases = Vec::new();
     for number in 0..sessions {
         let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
-        leases.push(store.acquire(&session, owner(1), TTL).await.unwrap());
+        leases.push(acquire(&store, &session, owner(1), TTL).await.unwrap());
     }
     let gate = ToolGate::shut();
     *shut.lock().unwrap() = gate.clone();

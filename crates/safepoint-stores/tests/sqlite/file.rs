@@ -10,12 +10,12 @@ use std::{
 
 use rusqlite::Connection;
 use safepoint::{
-    raw::store::{Durability, NewSession, Record, Write},
+    raw::store::{ChainCheck, Durability, Liveness, NewSession, Record, Write},
     store::{Error, Store},
 };
 use safepoint_stores::{SqliteStore, sqlite::SqliteOptions};
 use safepoint_testkit::store_suite::{
-    item, owner,
+    acquire, give_back, item, owner,
     play::{Picture, Player, alike, script},
     record,
 };
@@ -37,7 +37,7 @@ async fn a_full_store_says_so_at_the_write_that_needs_room() {
     bounded.most_bytes = Some(512 << 10);
     let store = SqliteStore::open_with(&path, bounded).unwrap();
     let session = store.create(NewSession::of("a")).await.unwrap().id;
-    let lease = store.acquire(&session, owner(1), TTL).await.unwrap();
+    let lease = acquire(&store, &session, owner(1), TTL).await.unwrap();
     let large = || Record { bytes: vec![7; 20 << 10], ..record("") };
     let append = |records: usize| {
         let mut writes: Vec<Write> = (0..records).map(|_| Write::Record(large())).collect();
@@ -87,7 +87,7 @@ fn reader_role() {
         let refusals = [
             store.create(NewSession::of("c")).await.err(),
             store.remove(&session).await.err(),
-            store.acquire(&session, owner(3), TTL).await.err(),
+            acquire(&store, &session, owner(3), TTL).await.err(),
             store.push(&session, item("9", "9")).await.err(),
             store.withdraw(&session, 1).await.err(),
         ];
@@ -179,10 +179,12 @@ async fn a_store_of_an_older_release_opens() {
         [0, 1].map(|_| scope.spawn(|| open(path, other))).map(|opened| opened.join().unwrap())
     });
     let store = &stores[0];
-    assert_eq!(version(path), 5);
-    let course = course().await;
-    alike("what it held", &Picture::of(store).await.unwrap(), course.last().unwrap()).unwrap();
-    let lease = store.acquire(&"a".into(), owner(5), TTL).await.unwrap();
+    assert_eq!(version(path), 6);
+    let held = course().await.pop().unwrap();
+    // That release did not keep who held a session.
+    let held: Vec<Picture> = held.into_iter().map(Picture::without_nodes).collect();
+    alike("what it held", &Picture::of(store).await.unwrap(), &held).unwrap();
+    let lease = acquire(store, &"a".into(), owner(5), TTL).await.unwrap();
     store.append(&lease, vec![Write::Record(record("after"))], Durability::Durable).await.unwrap();
     assert!(Picture::of(&stores[1]).await.unwrap().iter().all(Picture::is_sound));
 }
@@ -197,9 +199,38 @@ async fn a_step_that_fails_leaves_the_older_store_as_it_was() {
     assert!(matches!(refused, Error::Failed(_)), "{refused:?}");
     assert_eq!(version(&path), 1);
     Connection::open(&path).unwrap().execute_batch("DROP TABLE approvals_open").unwrap();
-    let course = course().await;
+    let held = course().await.pop().unwrap();
+    let held: Vec<Picture> = held.into_iter().map(Picture::without_nodes).collect();
     let store = open(&path, &world().2);
-    alike("what it held", &Picture::of(&store).await.unwrap(), course.last().unwrap()).unwrap();
+    alike("what it held", &Picture::of(&store).await.unwrap(), &held).unwrap();
+}
+
+/// S7.6, S7.4, S7.46: a lease that an older release gave holds as it did, and what waited for an owner is due.
+#[tokio::test]
+async fn a_lease_of_an_older_release_still_holds() {
+    let (_folder, path) = made(include_str!("../fixtures/5.sql"));
+    let (time, lives, outside) = world();
+    let store = open(&path, &outside);
+    assert_eq!(version(&path), 6);
+    let a = "a".into();
+    let holder = store.open(&a).await.unwrap().holder.unwrap();
+    assert_eq!(holder.owner, owner(1));
+    assert_eq!(holder.expires, time.now().saturating_add(TTL).unwrap());
+    assert_eq!(holder.until, Some(time.up() + TTL));
+    let refused = acquire(&store, &a, owner(2), TTL).await.unwrap_err();
+    assert!(matches!(&refused, Error::Held(_, held) if held.owner == owner(1)), "{refused:?}");
+    let due: Vec<_> = store.due(10).await.unwrap().into_iter().map(|due| due.session.to_string()).collect();
+    assert!(due.is_empty(), "it last changed a second later than it is now here: {due:?}");
+    time.pass(Duration::from_secs(1));
+    let due: Vec<_> = store.due(10).await.unwrap().into_iter().map(|due| due.session.to_string()).collect();
+    assert_eq!(due, ["waits"]);
+    lives.say(1, Liveness::Dead);
+    let lease = acquire(&store, &a, owner(2), TTL).await.unwrap();
+    assert_eq!(lease.epoch(), 5);
+    let tenures = store.tenures(&a).await.unwrap();
+    assert_eq!((tenures.len(), tenures[0].epoch), (1, 5));
+    store.append(&lease, vec![Write::Record(record("after"))], Durability::Durable).await.unwrap();
+    assert!(matches!(store.check(&a).await.unwrap(), ChainCheck::Intact(_)));
 }
 
 /// S7.6: a store that was written by a later release is not opened, and not touched.
@@ -255,17 +286,17 @@ async fn only_a_session_in_which_nothing_was_said_is_removed_as_unused() {
     for id in ["empty", "said", "waits", "held"] {
         store.create(NewSession::of(id)).await.unwrap();
     }
-    let lease = store.acquire(&"said".into(), owner(1), TTL).await.unwrap();
+    let lease = acquire(&store, &"said".into(), owner(1), TTL).await.unwrap();
     store.append(&lease, vec![Write::Record(record("x"))], Durability::Durable).await.unwrap();
-    store.release(&lease).await.unwrap();
+    give_back(&store, &lease).await.unwrap();
     store.push(&"waits".into(), item("x", "hello")).await.unwrap();
-    let held = store.acquire(&"held".into(), owner(1), TTL).await.unwrap();
+    let held = acquire(&store, &"held".into(), owner(1), TTL).await.unwrap();
     for (id, was_unused) in [("empty", true), ("said", false), ("waits", false)] {
         assert_eq!(store.remove_if_unused(&id.into()).await.unwrap(), was_unused, "{id}");
     }
     assert!(matches!(store.remove_if_unused(&"held".into()).await, Err(Error::Held(..))));
     assert!(matches!(store.remove_if_unused(&"empty".into()).await, Err(Error::NoSession(_))));
-    store.release(&held).await.unwrap();
+    give_back(&store, &held).await.unwrap();
     assert!(store.remove_if_unused(&"held".into()).await.unwrap());
     store.withdraw(&"waits".into(), 1).await.unwrap();
     assert!(store.remove_if_unused(&"waits".into()).await.unwrap(), "nothing waits any more");

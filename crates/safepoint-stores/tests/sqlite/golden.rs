@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use rusqlite::{Connection, types::Value};
 use safepoint::{
     raw::store::{Durability, Write},
-    store::{OwnerProcess, Store},
+    store::{NewNode, OwnerProcess, Store},
 };
 use safepoint_golden::Golden;
 use safepoint_testkit::store_suite::play::{PlayStep, Player, script};
@@ -27,10 +27,12 @@ fn kind(write: &Write) -> usize {
         Write::Label(_) => 9,
         Write::Title(_) => 10,
         Write::Setup(_) => 11,
+        Write::AtWork => 12,
+        Write::AtRest => 13,
     }
 }
 
-const KINDS: usize = 12;
+const KINDS: usize = 14;
 
 /// An owner with every field set.
 fn holder() -> OwnerProcess {
@@ -58,7 +60,15 @@ async fn live(path: &Path) {
     }
     let setup = Write::Setup(r#"{"model":"openai:x"}"#.into());
     written[kind(&setup)] = true;
-    let lease = store.acquire(&"a".into(), holder(), Duration::from_secs(10)).await.unwrap();
+    let node = NewNode {
+        id: "node_1".into(),
+        name: "worker".into(),
+        pools: vec!["gpu".into()],
+        address: Some("http://10.0.0.1:7717".into()),
+        ..NewNode::of(holder(), Duration::from_secs(10))
+    };
+    let node = store.join(node).await.unwrap();
+    let lease = store.acquire(&"a".into(), &node).await.unwrap();
     store.append(&lease, vec![setup], Durability::Durable).await.unwrap();
     assert_eq!(written, [true; KINDS], "each kind of write must occur");
 }

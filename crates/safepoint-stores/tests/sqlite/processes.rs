@@ -7,10 +7,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures_util::StreamExt as _;
 use safepoint::{
     ids::SessionId,
     raw::store::{
-        ApprovalState, ApprovalsToWithdraw, DecisionResult, Durability, NewSession, StopIntent, Write,
+        ApprovalState, ApprovalsToWithdraw, DecisionResult, Durability, NewSession, NodeLease, Since,
+        StopIntent, Write,
     },
     store::{Error, OwnerProcess, Store},
 };
@@ -19,7 +21,7 @@ use safepoint_stores::{
     sqlite::{Moment, SqliteOptions},
 };
 use safepoint_testkit::store_suite::{
-    item,
+    acquire, give_back, item,
     play::{ask, decision},
     record,
 };
@@ -30,6 +32,8 @@ use super::{
 };
 
 const TTL: Duration = Duration::from_secs(600);
+/// No wait of these tests is longer.
+const BOUND: Duration = Duration::from_secs(60);
 
 fn session() -> SessionId {
     "a".into()
@@ -45,7 +49,7 @@ fn contend_role() {
     let Some((path, says)) = reported("contend") else { return };
     let store = SqliteStore::open(path).unwrap();
     runtime().block_on(async {
-        match store.acquire(&session(), OwnerProcess::here(), TTL).await {
+        match acquire(&store, &session(), OwnerProcess::here(), TTL).await {
             Ok(lease) => {
                 let writes = vec![Write::Record(record(&says)), ask("q"), Write::OpenInbox];
                 match store.append(&lease, writes, Durability::Durable).await {
@@ -117,11 +121,13 @@ async fn another_process_s_wish_is_noticed_and_holds() {
     let store = made(&path).await;
     let mut owner = start("contend", &path, "mine");
     assert!(owner.hear().unwrap().starts_with("holds"));
+    let holder = store.open(&session()).await.unwrap().holder.unwrap();
+    let mut changes = store.changes(&NodeLease::new(holder.node, TTL, Since::now()));
     for (wants, says) in [("stop", "1"), ("push", "Accepted(1)"), ("stop", "2")] {
-        let before = store.stamp().await.unwrap();
-        assert_eq!(store.stamp().await.unwrap(), before);
+        let before = store.notice(&session()).await.unwrap();
         assert_eq!(start("outsider", &path, wants).hear().unwrap(), says);
-        assert_ne!(store.stamp().await.unwrap(), before, "{wants} is noticed");
+        let change = tokio::time::timeout(BOUND, changes.next()).await.unwrap().unwrap().unwrap();
+        assert!(change.session == session() && change.changes.is_beyond(before), "{wants} is noticed");
     }
     let notice = store.notice(&session()).await.unwrap();
     assert_eq!((notice.stops, notice.items), (2, 1));
@@ -177,11 +183,11 @@ fn works_role() {
 async fn works(path: &Path, mine: &str) -> Result<(), Error> {
     let store = SqliteStore::open(path)?;
     store.create(NewSession::of(mine)).await?;
-    let lease = store.acquire(&mine.into(), OwnerProcess::here(), TTL).await?;
+    let lease = acquire(&store, &mine.into(), OwnerProcess::here(), TTL).await?;
     for _ in 0..3 {
         store.append(&lease, vec![Write::Record(record(mine))], Durability::Durable).await?;
     }
-    store.release(&lease).await?;
+    give_back(&store, &lease).await?;
     store.close();
     Ok(())
 }

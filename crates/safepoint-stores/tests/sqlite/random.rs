@@ -6,13 +6,14 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use safepoint::{
     ids::SessionId,
     raw::store::{
-        ApprovalClose, ApprovalsToWithdraw, Durability, Liveness, NewDecision, NewItem, StopIntent, Write,
+        Among, ApprovalClose, ApprovalsToWithdraw, Durability, Leaving, Liveness, NewDecision, NewItem, Rest,
+        StopIntent, Write,
     },
     store::Store,
 };
 use safepoint_testkit::store_suite::{
     item,
-    play::{Picture, PlayStep, Player, Which, alike, ask, decision},
+    play::{Picture, PlayStep, Player, StoreQuery, Which, alike, ask, decision},
     record,
 };
 
@@ -44,6 +45,8 @@ fn write() -> impl Strategy<Value = Write> {
         1 => word().prop_map(|says| Write::Label(says.into())),
         1 => word().prop_map(|says| Write::Title(says.into())),
         1 => word().prop_map(|says| Write::Setup(says.into())),
+        2 => Just(Write::AtWork),
+        1 => Just(Write::AtRest),
     ]
 }
 
@@ -70,9 +73,21 @@ fn step() -> impl Strategy<Value = PlayStep> {
         2 => (session(), vec(push(), 0..4))
             .prop_map(|(session, items)| PlayStep::Create(session, items)),
         1 => session().prop_map(PlayStep::Remove),
-        4 => (session(), 1..3_u32).prop_map(|(session, pid)| PlayStep::Acquire(session, pid)),
-        1 => (session(), which()).prop_map(|(session, which)| PlayStep::Renew(session, which)),
-        1 => (session(), which()).prop_map(|(session, which)| PlayStep::Release(session, which)),
+        3 => (1..3_u32).prop_map(PlayStep::Join),
+        2 => (1..3_u32).prop_map(PlayStep::Beat),
+        1 => (1..3_u32, select(vec![Leaving::Draining, Leaving::Gone]))
+            .prop_map(|(pid, how)| PlayStep::Leave(pid, how)),
+        1 => Just(PlayStep::Bury),
+        6 => (session(), 1..3_u32).prop_map(|(session, pid)| PlayStep::Acquire(session, pid)),
+        1 => (session(), which(), select(vec![Rest::Nothing, Rest::Now]))
+            .prop_map(|(session, which, rest)| PlayStep::Release(session, which, rest)),
+        2 => (1..3_usize).prop_map(PlayStep::Due),
+        1 => session().prop_map(PlayStep::Unpark),
+        1 => (1..3_u32).prop_map(|pid| PlayStep::AskStops(
+            if pid == 1 { Among::Held } else { Among::These(vec!["a".into(), "b".into()]) },
+            StopIntent { bytes: b"all".to_vec(), approvals: ApprovalsToWithdraw::Stay },
+        )),
+        1 => session().prop_map(|session| PlayStep::Look(session, StoreQuery::Nodes)),
         12 => (session(), which(), vec(write(), 0..4), class)
             .prop_map(|(session, which, writes, class)| PlayStep::Append(session, which, writes, class)),
         6 => (session(), push()).prop_map(|(session, push)| PlayStep::Push(session, push)),
@@ -109,14 +124,14 @@ async fn compare(steps: Vec<PlayStep>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// S7.4, S7.6, S8.2, S6.2
+    /// S7.11, S7.4, S7.6, S8.2, S6.2
     #[test]
     fn the_file_answers_as_the_model_does(
         start in session(),
         steps in vec(step(), 1..60),
     ) {
         // Most lives begin with a session that is held; some of these steps are refused again, by both.
-        let begun = vec![PlayStep::Create(start.clone(), vec![]), PlayStep::Acquire(start, 1)];
+        let begun = vec![PlayStep::Create(start.clone(), vec![]), PlayStep::Join(1), PlayStep::Acquire(start, 1)];
         runtime().block_on(compare(begun.into_iter().chain(steps).collect()));
     }
 }

@@ -15,6 +15,18 @@ async fn one_holds_a_session_at_a_time() -> Result<(), BrokenStore> {
     store_suite::leases(&fresh(&tempfile::tempdir().unwrap())).await
 }
 
+/// S7.12, S7.13
+#[tokio::test]
+async fn a_node_holds_all_by_one_lease() -> Result<(), BrokenStore> {
+    store_suite::nodes(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
+/// S7.46-S7.48
+#[tokio::test]
+async fn what_wants_an_owner_is_due() -> Result<(), BrokenStore> {
+    store_suite::due(&fresh(&tempfile::tempdir().unwrap())).await
+}
+
 /// S7.6, S7.7
 #[tokio::test]
 async fn journals_are_whole_and_chained() -> Result<(), BrokenStore> {

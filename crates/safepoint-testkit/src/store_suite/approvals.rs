@@ -166,14 +166,14 @@ async fn what_a_stop_took_back_is_not_revived(bed: &Bed) -> Result<(), BrokenSto
     let (session, lease) = asked(bed, &["q", "r"]).await?;
     let closed = bed.append(&lease, vec![close("q", ApprovalClose::Withdrawn)]).await?;
     same("nothing was decided before", closed.decided, vec![])?;
-    bed.store.release(&lease).await?;
+    bed.give_back(&lease).await?;
     let run = StopIntent { approvals: ApprovalsToWithdraw::Withdrawn, ..wish("the run") };
     bed.other.ask_stop(&session, run).await?;
     for id in ["q", "r"] {
         same("an answer after the stop", decide(&bed.other, id, "ann").await?, DecisionResult::Withdrawn)?;
         same("the question after it", state(bed, id).await?, Some(ApprovalState::Withdrawn))?;
     }
-    let lease = bed.store.acquire(&session, super::owner(2), super::TTL).await?;
+    let lease = bed.take(&session, 2).await?;
     let used = bed.append(&lease, vec![close("q", ApprovalClose::Used)]).await;
     refused("a decision that never was", used, |error| matches!(error, Error::NoApproval(_)))?;
     let none = bed.append(&lease, vec![close("s", ApprovalClose::Withdrawn)]).await;

@@ -98,7 +98,7 @@ async fn an_item_is_known_by_its_client_s_id(bed: &Bed) -> Result<(), BrokenStor
         bytes: b"hello".to_vec(),
     };
     same("the item as it is listed", first, Some(wanted))?;
-    let lease = bed.store.acquire(&session, super::owner(1), super::TTL).await?;
+    let lease = bed.take(&session, 1).await?;
     bed.append(&lease, vec![Write::TakeItem(1), Write::RemoveItem(1)]).await?;
     same("an id whose item is long done", push(item("x", "hello")).await?, Pushed::Same(1))?;
     same("another content, still", push(item("x", "other")).await?, Pushed::Conflict(1))?;

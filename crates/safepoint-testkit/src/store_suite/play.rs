@@ -2,18 +2,21 @@
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
 use safepoint::{
     ids::{ApprovalId, SessionId},
     raw::store::{
-        ApprovalClose, ApprovalRow, ApprovalsToWithdraw, ChainCheck, Changes, Durability, InboxRow,
-        JournalEntry, Lease, Liveness, NewApproval, NewDecision, NewItem, NewSession, Since, StopIntent,
-        StopRow, Write,
+        Among, ApprovalRow, ChainCheck, Changes, Durability, InboxRow, JournalEntry, Lease, Leaving,
+        Liveness, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Rest, Since, StopIntent, StopRow,
+        Tenure, Write,
     },
-    store::{Error, SessionRow, Store},
+    store::{Error, NewNode, SessionRow, Store},
 };
 
-use super::{BrokenStore, Population, TTL, Time, item, owner, record};
+mod script;
+
+pub use script::{ask, decision, script};
+
+use super::{BrokenStore, Population, TTL, Time, owner};
 
 /// One request to a store, or one change of the world around it. Exhaustive: a player must do each.
 #[derive(Clone, Debug)]
@@ -22,12 +25,22 @@ pub enum PlayStep {
     Create(SessionId, Vec<NewItem>),
     /// A session is removed.
     Remove(SessionId),
-    /// A process takes a session.
+    /// A process joins as a node, under its number as a name.
+    Join(u32),
+    /// The newest node of a process beats.
+    Beat(u32),
+    /// The newest node of a process leaves.
+    Leave(u32, Leaving),
+    /// The dead are buried.
+    Bury,
+    /// The newest node of a process takes a session.
     Acquire(SessionId, u32),
-    /// The lease is renewed.
-    Renew(SessionId, Which),
-    /// The lease is given back.
-    Release(SessionId, Which),
+    /// The lease is given back, and wants an owner then. Nothing that others did was seen.
+    Release(SessionId, Which, Rest),
+    /// It is asked what wants an owner.
+    Due(usize),
+    /// A session may be taken again.
+    Unpark(SessionId),
     /// The holder writes.
     Append(SessionId, Which, Vec<Write>, Durability),
     /// A client pushes.
@@ -36,6 +49,8 @@ pub enum PlayStep {
     Withdraw(SessionId, u64),
     /// A client asks for a stop.
     AskStop(SessionId, StopIntent),
+    /// A client asks for a stop of many.
+    AskStops(Among, StopIntent),
     /// A client decides.
     Decide(SessionId, NewDecision),
     /// A client reads.
@@ -65,8 +80,10 @@ pub enum StoreQuery {
     Approval(ApprovalId),
     /// All of them.
     Approvals,
-    /// What changes with the store.
-    Stamp,
+    /// Who held the session.
+    Tenures,
+    /// The nodes.
+    Nodes,
     /// What others may have written.
     Notice,
 }
@@ -83,8 +100,8 @@ impl StoreQuery {
             Self::Stops => in_words(store.stops(session, 0).await),
             Self::Approval(id) => in_words(store.approval(session, id).await),
             Self::Approvals => in_words(store.approvals(session).await),
-            // One store's mark says nothing beside another's.
-            Self::Stamp => store.stamp().await.map(|_mark| String::new()),
+            Self::Tenures => in_words(store.tenures(session).await),
+            Self::Nodes => in_words(store.nodes().await),
             Self::Notice => in_words(store.notice(session).await),
         }
     }
@@ -107,12 +124,21 @@ pub struct Player {
     time: Time,
     lives: Population,
     leases: HashMap<SessionId, Vec<Lease>>,
+    nodes: HashMap<u32, NodeLease>,
+    joined: usize,
 }
 
 impl Player {
     /// Plays to this store, in the world of these.
     pub fn of(store: Arc<dyn Store>, time: &Time, lives: &Population) -> Self {
-        Self { store, time: time.clone(), lives: lives.clone(), leases: HashMap::new() }
+        Self {
+            store,
+            time: time.clone(),
+            lives: lives.clone(),
+            leases: HashMap::new(),
+            nodes: HashMap::new(),
+            joined: 0,
+        }
     }
 
     /// Continues with another handle, and the leases of this player.
@@ -134,8 +160,14 @@ impl Player {
             Which::First => leases.first(),
         };
         // A player without a lease tries with one of no epoch.
-        let none = || Lease::new(session.clone(), 0, TTL, Since::now());
+        let none = || Lease::new(session.clone(), 0, NodeLease::new("none".into(), TTL, Since::now()));
         lease.cloned().unwrap_or_else(none)
+    }
+
+    /// The newest node of a process; one that never joined has a lease of no store's.
+    fn node(&self, pid: u32) -> NodeLease {
+        let none = || NodeLease::new(format!("none-{pid}").into(), TTL, Since::now());
+        self.nodes.get(&pid).cloned().unwrap_or_else(none)
     }
 
     /// Plays one step: the answer, in a form that can be compared.
@@ -153,16 +185,30 @@ impl Player {
                 in_words(store.create(new).await)
             }
             PlayStep::Remove(session) => in_words(store.remove(session).await),
+            PlayStep::Join(pid) => {
+                // Two players of the same steps name their nodes alike.
+                let id = format!("node-{}", self.joined).into();
+                let new = NewNode { id, name: pid.to_string(), ..NewNode::of(owner(*pid), TTL) };
+                let node = store.join(new).await?;
+                self.joined += 1;
+                self.nodes.insert(*pid, node);
+                Ok(String::new())
+            }
+            PlayStep::Beat(pid) => in_words(store.beat(&self.node(*pid), *pid).await),
+            PlayStep::Leave(pid, how) => in_words(store.leave(self.node(*pid).id(), *how).await),
+            PlayStep::Bury => in_words(store.bury().await),
+            PlayStep::Due(most) => in_words(store.due(*most).await),
+            PlayStep::Unpark(session) => in_words(store.unpark(session).await),
+            PlayStep::AskStops(among, stop) => in_words(store.ask_stops(among.clone(), stop.clone()).await),
             PlayStep::Acquire(session, pid) => {
-                let lease = store.acquire(session, owner(*pid), TTL).await?;
+                let lease = store.acquire(session, &self.node(*pid)).await?;
                 let epoch = format!("epoch {}", lease.epoch());
                 self.leases.entry(session.clone()).or_default().push(lease);
                 Ok(epoch)
             }
-            PlayStep::Renew(session, which) => {
-                in_words(store.renew(&self.lease(session, *which)).await.map(|lease| lease.epoch()))
+            PlayStep::Release(session, which, rest) => {
+                in_words(store.release(&self.lease(session, *which), Changes::default(), *rest).await)
             }
-            PlayStep::Release(session, which) => in_words(store.release(&self.lease(session, *which)).await),
             PlayStep::Append(session, which, writes, class) => {
                 in_words(store.append(&self.lease(session, *which), writes.clone(), *class).await)
             }
@@ -196,6 +242,9 @@ pub struct Picture {
     items: Vec<InboxRow>,
     stops: Vec<StopRow>,
     approvals: Vec<ApprovalRow>,
+    tenures: Vec<Tenure>,
+    /// All of the store's.
+    nodes: Vec<NodeRow>,
     notice: Changes,
 }
 
@@ -219,10 +268,18 @@ impl Picture {
                 items: store.inbox(&id).await?,
                 stops: store.stops(&id, 0).await?,
                 approvals: store.approvals(&id).await?,
+                tenures: store.tenures(&id).await?,
+                nodes: store.nodes().await?,
                 notice: store.notice(&id).await?,
             });
         }
         Ok(pictures)
+    }
+
+    /// What a release kept that knew no nodes.
+    #[must_use]
+    pub fn without_nodes(self) -> Self {
+        Self { tenures: Vec::new(), nodes: Vec::new(), ..self }
     }
 
     /// Whether its journal's chain holds.
@@ -230,103 +287,6 @@ impl Picture {
     pub fn is_sound(&self) -> bool {
         matches!(self.verdict, ChainCheck::Intact(_))
     }
-}
-
-/// A life of sessions in which every request occurs, and some that are refused.
-#[must_use]
-pub fn script() -> Vec<PlayStep> {
-    use PlayStep::{
-        Acquire, Append, AskStop, Create, Decide, Pass, Push, Release, Remove, Renew, Say, Withdraw,
-    };
-    use Which::{First, Newest};
-    let [a, b, c] = ["a", "b", "c"].map(SessionId::from);
-    let write = |writes: Vec<Write>| Append(a.clone(), Newest, writes, Durability::Durable);
-    let close = |id: &str, how| Write::CloseApproval(id.into(), how);
-    let decide = |id: &str| Decide(a.clone(), decision(id, "ann"));
-    let run = StopIntent { bytes: b"the run".to_vec(), approvals: ApprovalsToWithdraw::Withdrawn };
-    let mut steps = vec![
-        Create(a.clone(), vec![]),
-        Push(a.clone(), item("1", "hello")),
-        AskStop(a.clone(), StopIntent { bytes: b"early".to_vec(), approvals: ApprovalsToWithdraw::Stay }),
-        Acquire(a.clone(), 1),
-        write(vec![Write::StopSeen(1), Write::TakeItem(1), Write::Record(record("turn planned"))]),
-        Append(a.clone(), Newest, vec![Write::Record(record("model started"))], Durability::Recorded),
-        Push(a.clone(), item("2", "and this")),
-        Push(a.clone(), item("2", "and this")),
-        Push(a.clone(), item("3", "never mind")),
-        Withdraw(a.clone(), 3),
-        Pass(Duration::from_secs(1)),
-        Create(b.clone(), vec![item("1", "from the beginning"), item("2", "too")]),
-        Create(b.clone(), vec![item("3", "there is such a session")]),
-        Create(c.clone(), ["1", "2", "3", "4"].map(|id| item(id, "one too many")).into()),
-        Acquire(b.clone(), 1),
-        Append(
-            b.clone(),
-            Newest,
-            vec![Write::Record(record("elsewhere")), Write::Label("x".into())],
-            Durability::Durable,
-        ),
-        write(vec![ask("q"), ask("r"), ask("s"), Write::Label("suspended".into())]),
-        decide("q"),
-        write(vec![close("q", ApprovalClose::Used), Write::Record(record("call started"))]),
-        write(vec![close("r", ApprovalClose::Withdrawn)]),
-        decide("r"),
-        AskStop(a.clone(), run),
-        decide("s"),
-        Renew(a.clone(), Newest),
-        write(vec![Write::TakeItem(9), Write::Record(record("refused"))]),
-        write(vec![Write::PutBackItem(1), Write::TakeItem(2), Write::RemoveItem(2), Write::CloseInbox]),
-        Push(a.clone(), item("4", "too late")),
-        Say(1, Liveness::Dead),
-        Acquire(a.clone(), 2),
-        Append(a.clone(), First, vec![Write::Record(record("late"))], Durability::Durable),
-        write(vec![Write::OpenInbox, Write::Title("a title".into()), Write::Record(record("resumed"))]),
-        Release(a.clone(), Newest),
-        Remove(b),
-        Push(a.clone(), item("5", "more")),
-    ];
-    steps.extend(looks().map(|look| PlayStep::Look(a.clone(), look)));
-    steps
-}
-
-/// Each request that changes nothing.
-fn looks() -> [StoreQuery; 10] {
-    [
-        StoreQuery::Row,
-        StoreQuery::List,
-        StoreQuery::Journal,
-        StoreQuery::Check,
-        StoreQuery::Inbox,
-        StoreQuery::Stops,
-        StoreQuery::Approval("q".into()),
-        StoreQuery::Approvals,
-        StoreQuery::Stamp,
-        StoreQuery::Notice,
-    ]
-}
-
-/// An answer to a question of [`ask`].
-#[must_use]
-pub fn decision(id: &str, principal: &str) -> NewDecision {
-    NewDecision {
-        id: id.into(),
-        digest: format!("digest of {id}"),
-        principal: principal.into(),
-        bytes: b"yes".to_vec(),
-    }
-}
-
-/// A question that stays open.
-#[must_use]
-pub fn ask(id: &str) -> Write {
-    Write::OpenApproval(NewApproval {
-        id: id.into(),
-        run: "run".into(),
-        call: "call".into(),
-        digest: format!("digest of {id}"),
-        expires: Timestamp::MAX,
-        bytes: b"may it?".to_vec(),
-    })
 }
 
 /// Fails unless both are the same, and says where they first differ.

@@ -7,9 +7,7 @@ use safepoint::{
     store::{Error, SessionRow},
 };
 
-use super::{
-    Bed, BrokenStore, Fresh, TTL, a_record, item, must, not_there, owner, record, refused, same, wish,
-};
+use super::{Bed, BrokenStore, Fresh, a_record, item, must, not_there, owner, record, refused, same, wish};
 
 /// Sessions are made once, found, listed newest first, and removed with all that is theirs.
 ///
@@ -46,9 +44,7 @@ async fn made_once(bed: &Bed) -> Result<(), BrokenStore> {
 async fn created_with_items(bed: &Bed) -> Result<(), BrokenStore> {
     let begin =
         |id: &str, items: Vec<_>| NewSession { items, setup: "with what".into(), ..NewSession::of(id) };
-    let stamp = bed.store.stamp().await?;
     let row = bed.other.create(begin("a", vec![item("1", "hello"), item("2", "and this")])).await?;
-    must("the stamp changes with the session", bed.store.stamp().await? != stamp)?;
     same("a session that begins with items", bed.store.open(&row.id).await?, row.clone())?;
     same("what it begins with beside them", row.setup.as_str(), "with what")?;
     // One that is pushed to, item by item, at the same moment.
@@ -63,7 +59,7 @@ async fn created_with_items(bed: &Bed) -> Result<(), BrokenStore> {
     same("another content", bed.other.push(&row.id, item("1", "other")).await?, Pushed::Conflict(1))?;
     let withdrawn = bed.other.withdraw(&row.id, 2).await?;
     must("one that waits comes back", matches!(withdrawn, Withdrawn::Item(_)))?;
-    let lease = bed.store.acquire(&row.id, owner(1), TTL).await?;
+    let lease = bed.take(&row.id, 1).await?;
     bed.append(&lease, vec![Write::TakeItem(1), Write::RemoveItem(1)]).await?;
     let left: Vec<u64> = bed.other.inbox(&row.id).await?.iter().map(|item| item.number).collect();
     same("what is left", left, vec![3])
@@ -82,7 +78,7 @@ async fn created_with_records(bed: &Bed) -> Result<(), BrokenStore> {
     same("the records that it begins with", read, records)?;
     let checked = bed.store.check(&row.id).await?;
     must("its chain is intact", matches!(&checked, ChainCheck::Intact(found) if found.records == 2))?;
-    let lease = bed.store.acquire(&row.id, owner(1), TTL).await?;
+    let lease = bed.take(&row.id, 1).await?;
     let appended = bed.append(&lease, vec![Write::Record(record("third"))]).await?;
     same("the place of the next record", appended.first, 2)?;
     let checked = bed.other.check(&row.id).await?;
@@ -136,7 +132,7 @@ async fn newest_first(bed: &Bed) -> Result<(), BrokenStore> {
     bed.other.push(&"b".into(), item("1", "hello")).await?;
     same("one that was pushed to", names(&bed.store.list(1, None).await?), vec!["b"])?;
     bed.time.pass(SECOND);
-    let lease = bed.store.acquire(&"a".into(), owner(1), TTL).await?;
+    let lease = bed.take(&"a".into(), 1).await?;
     same("one that is only held", names(&bed.store.list(1, None).await?), vec!["b"])?;
     let said = [Write::Label("runs".into()), Write::Title("words".into()), Write::Setup("with what".into())];
     bed.append(&lease, said.into()).await?;
@@ -162,7 +158,7 @@ async fn removed_entirely(bed: &Bed) -> Result<(), BrokenStore> {
     bed.append(&lease, a_record("one")).await?;
     bed.store.push(&session, item("1", "hello")).await?;
     bed.store.ask_stop(&session, wish("stop")).await?;
-    bed.store.release(&lease).await?;
+    bed.give_back(&lease).await?;
     bed.session("b").await?;
     bed.other.remove(&session).await?;
     same("a list after a removal", names(&bed.store.list(10, None).await?), vec!["b"])?;
@@ -173,7 +169,7 @@ async fn removed_entirely(bed: &Bed) -> Result<(), BrokenStore> {
     same("its records", bed.store.read(&session, 0, 10).await?.entries.len(), 0)?;
     same("its items", bed.store.inbox(&session).await?.len(), 0)?;
     same("its stops", bed.store.stops(&session, 0).await?.len(), 0)?;
-    bed.store.acquire(&session, owner(2), TTL).await?;
+    bed.take(&session, 2).await?;
     let late = bed.append(&lease, a_record("late")).await;
     refused("a lease on what was removed and made again", late, |error| matches!(error, Error::Fenced { .. }))
 }

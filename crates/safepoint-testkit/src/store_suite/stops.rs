@@ -5,7 +5,7 @@ use safepoint::{
     store::Error,
 };
 
-use super::{Bed, BrokenStore, Fresh, TTL, approvals::asked, not_there, owner, refused, same, wish};
+use super::{Bed, BrokenStore, Fresh, approvals::asked, not_there, refused, same, wish};
 
 /// Stop intents are numbered, hold until the holder has seen to them, and reach approvals if they are to.
 ///
@@ -31,7 +31,7 @@ async fn shown(bed: &Bed, after: u64) -> Result<Vec<(u64, bool, String)>, Broken
 async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), BrokenStore> {
     let session = bed.session("a").await?;
     same("a wish before any owner", bed.other.ask_stop(&session, wish("one")).await?, 1)?;
-    let lease = bed.store.acquire(&session, owner(1), TTL).await?;
+    let lease = bed.take(&session, 1).await?;
     same("a wish while there is one", bed.other.ask_stop(&session, wish("two")).await?, 2)?;
     let (first, second) = ((1, false, "one".to_owned()), (2, false, "two".to_owned()));
     same("both", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
@@ -48,7 +48,7 @@ async fn a_wish_holds_until_it_is_seen_to(bed: &Bed) -> Result<(), BrokenStore> 
         refused("one that was not asked", beyond, is_named)?;
     }
     same("nothing seen to is forgotten", shown(bed, 0).await?, vec![first.clone(), second.clone()])?;
-    bed.store.release(&lease).await?;
+    bed.give_back(&lease).await?;
     same("a wish after the owner", bed.other.ask_stop(&session, wish("three")).await?, 3)?;
     same("it holds for the next owner", shown(bed, 2).await?, vec![(3, false, "three".into())])?;
     not_there(bed.store.ask_stop(&"none".into(), wish("x")).await)

@@ -1,10 +1,10 @@
-//! May this be fetched? Asked by origin before a name is looked up, and by address before it is connected to.
+//! May this be fetched? Asked by origin before a name is looked up that others would be asked for, and by address before it is connected to.
 
 use std::net::{IpAddr, SocketAddr};
 
 use safepoint::{ToolContext, ToolResult, approval::Decision, stop::Failure, tool::Asks};
 use serde_json::json;
-use url::Url;
+use url::{Host, Url};
 
 use super::range::Range;
 use crate::root::{refusal, why_not};
@@ -16,6 +16,11 @@ pub(super) async fn reach(cx: &ToolContext, url: &Url) -> ToolResult<()> {
         .ruled_by(json!({"origin": origin, "url": url.as_str()}))
         .for_the_session();
     permitted(cx.put(asks).await?, &origin)
+}
+
+/// Whether the host is known without asking anyone: an address, or this machine by its usual name.
+pub(super) fn is_known(url: &Url) -> bool {
+    !matches!(url.host(), Some(Host::Domain(name)) if name != "localhost")
 }
 
 /// The addresses of the host.

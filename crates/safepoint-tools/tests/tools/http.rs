@@ -86,6 +86,22 @@ async fn an_address_that_is_not_public_takes_a_rule_of_its_own() {
     assert!(was_asked.try_recv().is_err(), "nobody was connected to");
 }
 
+/// S8.9: where only a rule could open an address, nobody is asked whether its origin may be reached.
+#[tokio::test]
+async fn no_question_is_put_that_no_answer_could_open() {
+    let mut bench = Bench::new();
+    bench.allowed = Vec::new();
+    for host in ["127.0.0.1", "localhost", "[::1]", "192.168.0.7"] {
+        let text = bench.call("http_get", json!({"url": format!("http://{host}:1/")})).await.refused();
+        assert!(text.contains("no rule allows that"), "{host}: {text}");
+    }
+    let text = bench.call("http_get", json!({"url": "http://example.invalid/"})).await.refused();
+    assert!(
+        !text.contains("no rule allows that"),
+        "its origin is asked about, before it is looked up: {text}"
+    );
+}
+
 /// S8.9: the tool does not follow a redirect to an origin without permission, and no request says where it
 /// comes from.
 #[tokio::test]

@@ -5,17 +5,18 @@
 //! every implementation against this contract.
 //!
 //! **Invariants:** at most one lease of a session can write at a time, and every write of the journal carries
-//! its epoch. A request that is refused has changed nothing. What was acknowledged as durable survives power
+//! its epoch and its node. A node that was buried holds nothing and records nothing again (S7.13). A request that is refused has changed nothing. What was acknowledged as durable survives power
 //! loss; what was acknowledged as recorded survives the death of the process.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
-use futures_core::future::BoxFuture;
+use futures_core::{future::BoxFuture, stream::BoxStream};
 
-use crate::value::ids::{ApprovalId, SessionId};
+use crate::value::ids::{ApprovalId, NodeId, SessionId};
 
 mod approval;
 mod chain;
+mod due;
 mod environment;
 mod error;
 mod export;
@@ -24,6 +25,7 @@ mod inbox;
 mod journal;
 mod lease;
 mod memory;
+mod node;
 mod process;
 mod record;
 mod session;
@@ -35,6 +37,7 @@ pub use approval::{
     NewDecision,
 };
 pub use chain::{Chain, ChainCheck, ChainReader, ChainSummary};
+pub use due::{Change, Due, MOST_TRIES, NAMED_AGAIN_AFTER, PARKED, Tenure, retry_after};
 pub use environment::{Clock, Environment, LivenessCheck, Uptime, of_micros, truncate_to_micros};
 pub use error::{Cause, Error};
 pub use export::export;
@@ -43,9 +46,10 @@ pub use inbox::{InboxRow, ItemState, NewItem, Pushed, Withdrawn};
 pub use journal::{Appended, Durability, JournalEntry, Page, Write};
 pub use lease::{Lease, LeaseHolder, is_free};
 pub use memory::MemoryStore;
+pub use node::{Among, FORGOTTEN_AFTER, Leaving, NewNode, NodeLease, NodeRow, NodeState, Rest};
 pub use process::{Liveness, OwnerProcess};
 pub use record::{Damage, DamageKind, Record};
-pub use session::{ChangeMark, Changes, NewSession, PageCursor, SessionRow};
+pub use session::{Changes, NewSession, PageCursor, SessionRow};
 pub use stop::{ApprovalsToWithdraw, StopIntent, StopRow};
 pub use uptime::{Since, uptime};
 
@@ -53,6 +57,9 @@ pub use uptime::{Since, uptime};
 ///
 /// `Box::pin(async move { … })` makes one.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
+/// What others do to the sessions of a node, as it comes.
+pub type ChangeStream = BoxStream<'static, Result<Change, Error>>;
 
 /// Keeps sessions. Cheap to call from many tasks at once; many processes may use the same store.
 ///
@@ -67,19 +74,20 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, Error>>;
 /// ```
 /// use std::time::Duration;
 /// use safepoint::{
-///     raw::store::{Durability, NewSession, Record, Write},
-///     store::{Error, MemoryStore, OwnerProcess, Store},
+///     raw::store::{Changes, Durability, NewSession, Record, Rest, Write},
+///     store::{Error, MemoryStore, NewNode, OwnerProcess, Store},
 /// };
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// let store = MemoryStore::default();
 /// let session = store.create(NewSession::of("trip")).await?.id;
-/// let lease = store.acquire(&session, OwnerProcess::here(), Duration::from_secs(10)).await?;
+/// let node = store.join(NewNode::of(OwnerProcess::here(), Duration::from_secs(10))).await?;
+/// let lease = store.acquire(&session, &node).await?;
 /// let said = Record { path: "1".into(), kind: "said".into(), version: 1, bytes: b"hello".to_vec() };
 /// let appended = store.append(&lease, vec![Write::Record(said.clone())], Durability::Durable).await?;
 /// assert_eq!((appended.first, appended.next), (0, 1));
 /// assert_eq!(store.read(&session, 0, 10).await?.entries[0].record, Ok(said));
-/// store.release(&lease).await?;
+/// store.release(&lease, store.notice(&session).await?, Rest::Nothing).await?;
 /// # Ok(())
 /// # }
 /// ```
@@ -101,19 +109,53 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// it. Durable.
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()>;
 
-    /// Becomes the only writer, if there is no other. A holder is displaced if it is provably dead, or if its
-    /// lease has been over for longer than the margin ([`is_free`]); otherwise the error names it
-    /// ([`Error::Held`]).
-    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease>;
+    /// Joins as a node, which may hold sessions by one lease (S7.12). A node of its name that may be
+    /// [buried](Self::bury) is buried first; another one is [`Error::NodeExists`].
+    fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease>;
 
-    /// Renews the lease for its full time from now. A lease that is over and that no other process took can
-    /// be renewed.
-    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease>;
+    /// Renews the node's lease, and with it all that it holds, for the full time from now; a lease that is over too.
+    /// [`Error::Buried`] once the node was buried or left.
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()>;
 
-    /// Releases the session: the lease can write nothing more.
-    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()>;
+    /// The node takes nothing more, or is gone; any process may ask that it drains. What a node that is gone still held
+    /// wants an owner. A node that was buried or left before stays as it is.
+    fn leave(&self, node: &NodeId, how: Leaving) -> StoreFuture<'_, ()>;
 
-    /// Writes all of it in one transaction, or nothing. [`Error::Fenced`] if the lease is not the newest.
+    /// The nodes, in the order in which they joined. Those that ended long ago may be forgotten.
+    fn nodes(&self) -> StoreFuture<'_, Vec<NodeRow>>;
+
+    /// Declares those dead that provably are, and those whose lease has been over for longer than the margin
+    /// ([`NodeRow::may_be_buried`]). What they held wants an owner, in the same transaction; a session whose owners died
+    /// [`MOST_TRIES`] times is parked instead. Durable.
+    fn bury(&self) -> StoreFuture<'_, Vec<NodeId>>;
+
+    /// Becomes the only writer of the session, if there is no other, until the node's lease is over. A holder that may be
+    /// buried is, in the same transaction; another one is named ([`Error::Held`]). [`Error::Buried`] or [`Error::Draining`] if
+    /// the node is not serving, [`Error::Parked`] if no node may take the session.
+    fn acquire(&self, session: &SessionId, node: &NodeLease) -> StoreFuture<'_, Lease>;
+
+    /// Gives the session back: the lease can write nothing more. `rest` says when it wants an owner again. It does so now if
+    /// others did something that is not in `seen`.
+    fn release(&self, lease: &Lease, seen: Changes, rest: Rest) -> StoreFuture<'_, ()>;
+
+    /// What others do to the sessions that this node holds, from now on, each within 250 ms (S7.44). Several changes of one
+    /// session may come as one. The last one is an error where the node was buried, or the store is gone; any other error
+    /// means that changes may have been missed.
+    fn changes(&self, node: &NodeLease) -> ChangeStream;
+
+    /// The sessions that want an owner and have none, at most `most`: by priority, the one that has waited longest first. Each
+    /// is named to one caller, and to the next one after 5 s. Not durable.
+    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>>;
+
+    /// Counts the dead owners of the session from none again. Nodes may take it again if it was parked, and it wants an
+    /// owner then.
+    fn unpark(&self, session: &SessionId) -> StoreFuture<'_, ()>;
+
+    /// Who held the session and from which record on, oldest first. What was before this was kept is not known.
+    fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>>;
+
+    /// Writes all of it in one transaction, or nothing. [`Error::Fenced`] if the lease is not the newest,
+    /// [`Error::Buried`] if it is its node's, which was buried.
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended>;
 
     /// At most `most` records in order, the first at position `from` (counted from 0). A damaged record is an
@@ -135,6 +177,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Asks for a stop; any process may. Its number among the session's stop intents, counted from 1. Durable.
     fn ask_stop(&self, session: &SessionId, stop: StopIntent) -> StoreFuture<'_, u64>;
 
+    /// Asks for a stop of many sessions, of each by a separate intent, in one transaction: all of them, or none. How many
+    /// they are. Its approvals must stay. Durable.
+    fn ask_stops(&self, among: Among, stop: StopIntent) -> StoreFuture<'_, u64>;
+
     /// The stop intents with a number greater than `after`, oldest first.
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>>;
 
@@ -146,10 +192,6 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Every approval of the session, oldest first.
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>>;
-
-    /// Differs from an earlier stamp if anything in the store may have changed since, by any process. Cheap
-    /// enough to call many times a second.
-    fn stamp(&self) -> StoreFuture<'_, ChangeMark>;
 
     /// What others may have put into this session: the newest number of each kind.
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes>;

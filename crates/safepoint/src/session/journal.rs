@@ -15,14 +15,18 @@ use std::{
 
 use futures_util::future::{Either, pending, select};
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout},
+};
 
+use super::node::Member;
 use crate::{
     contract::store::{
-        self, Appended, Chain, Durability, InboxRow, ItemState, Lease, NewItem, Pushed, Record, SessionRow,
-        Store, Write,
+        self, Appended, Chain, Changes, Durability, InboxRow, ItemState, Lease, NewItem, Pushed, Record,
+        SessionRow, Store, Write,
     },
-    sync::{Mutex, callback},
+    sync::Mutex,
     value::{
         ids::{ItemId, SessionId, TurnId},
         message::UserMessage,
@@ -73,9 +77,6 @@ fn title_of(text: &str) -> String {
     line.unwrap_or_default().chars().take(TITLE).collect()
 }
 
-/// How long a lease holds without being renewed.
-pub(super) const LEASE: Duration = Duration::from_secs(10);
-
 /// Waits for the store, within a bound.
 pub(super) async fn in_time<T>(
     asked: impl Future<Output = Result<T, store::Error>>,
@@ -102,17 +103,15 @@ fn silent() -> store::Error {
 
 /// The owner's lease on its session.
 pub(super) struct Journal {
-    store: Arc<dyn Store>,
+    node: Arc<Member>,
     session: SessionId,
-    /// Held to copy or to replace the lease, and not across the store's answer. Two renewals at a time may
-    /// end in either order: both leases have the same epoch, and the one that stays may only be renewed
-    /// earlier than necessary.
-    lease: Mutex<Lease>,
+    lease: Lease,
+    /// Wakes the watcher of the store.
+    changed: Arc<Notify>,
+    /// What of others was seen. Held to copy or to replace it.
+    seen: Mutex<Changes>,
     /// Grows only. The position of the next record, or one before it.
     head: AtomicU64,
-    /// Whether the lease ended before it could be renewed: nothing is written any more.
-    lapsed: AtomicBool,
-    on_lease: Option<OnLease>,
     /// Whether it has a title.
     has_title: AtomicBool,
     /// Held for one look-up or one entry; the three tables change together. No other lock is taken under it.
@@ -134,20 +133,15 @@ struct Numbers {
 }
 
 impl Journal {
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        row: &SessionRow,
-        lease: Lease,
-        on_lease: Option<OnLease>,
-    ) -> Self {
-        notify(on_lease.as_ref(), &lease);
+    pub(super) fn new(node: Arc<Member>, row: &SessionRow, lease: Lease, on_lease: Option<OnLease>) -> Self {
+        let changed = node.seat(&row.id, on_lease);
         Self {
-            store,
+            node,
             session: row.id.clone(),
-            lease: Mutex::new(lease),
+            lease,
+            changed,
+            seen: Mutex::default(),
             head: AtomicU64::new(row.head),
-            lapsed: AtomicBool::new(false),
-            on_lease,
             has_title: AtomicBool::new(!row.title.is_empty()),
             numbers: Mutex::default(),
             deadline: Deadline::default(),
@@ -167,69 +161,71 @@ impl Journal {
         self.must_not_have_lapsed()?;
         let title = title_of(title);
         let is_title = !title.is_empty();
-        in_time(self.store.append(&self.lease(), vec![Write::Title(title)], Durability::Durable)).await?;
+        in_time(self.store().append(&self.lease, vec![Write::Title(title)], Durability::Durable)).await?;
         // Relaxed: the driver alone reads and writes it.
         self.has_title.store(is_title, Ordering::Relaxed);
         Ok(())
     }
 
     pub(super) fn store(&self) -> &Arc<dyn Store> {
-        &self.store
+        self.node.store()
+    }
+
+    pub(super) fn node(&self) -> &Arc<Member> {
+        &self.node
+    }
+
+    pub(super) fn changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
+    }
+
+    /// Others did nothing beyond this that was not handled.
+    pub(super) fn saw(&self, seen: Changes) {
+        *self.seen.lock() = seen;
     }
 
     pub(super) fn session(&self) -> &SessionId {
         &self.session
     }
 
-    pub(super) fn lease(&self) -> Lease {
-        self.lease.lock().clone()
+    pub(super) fn lease(&self) -> &Lease {
+        &self.lease
     }
 
-    /// Renews the lease.
-    pub(super) async fn renew(&self) -> Result<(), store::Error> {
-        self.must_not_have_lapsed()?;
-        let renewed = self.store.renew(&self.lease()).await?;
-        // Before anything begins under the renewed lease: the listener ends the session's commands by it.
-        notify(self.on_lease.as_ref(), &renewed);
-        *self.lease.lock() = renewed;
-        Ok(())
-    }
-
-    /// The lease ended before it could be renewed. Nothing is written under it any more, even if the store
-    /// becomes reachable again (S7.14).
-    pub(super) fn lapse(&self) -> store::Error {
-        // SeqCst for simplicity: set once, rarely read. A writer that reads `false` just before this still carries the old
-        // epoch, so the store refuses its write once another process owns the session.
-        self.lapsed.store(true, Ordering::SeqCst);
-        store::Error::Lapsed(self.session.clone())
-    }
-
+    /// Fails once nothing may be written under the lease, and names the session.
     fn must_not_have_lapsed(&self) -> Result<(), store::Error> {
-        // Pairs with `lapse`: see there what a read just before it may do.
-        if self.lapsed.load(Ordering::SeqCst) {
-            return Err(store::Error::Lapsed(self.session.clone()));
+        self.node.is_usable().map_err(|error| self.as_own(error))
+    }
+
+    /// What befell the node, as it is said of this session.
+    pub(super) fn as_own(&self, error: store::Error) -> store::Error {
+        match error {
+            store::Error::NodeLapsed(_) => store::Error::Lapsed(self.session.clone()),
+            other => other,
         }
-        Ok(())
     }
 
     /// Releases the session. If the store does not accept that, it is retried as long as the lease could lock
     /// others out.
     pub(super) async fn release(&self) -> Result<(), store::Error> {
-        let lease = self.lease();
-        let given = in_time(self.store.release(&lease)).await;
+        let seen = *self.seen.lock();
+        let given = in_time(self.store().release(&self.lease, seen, self.node.rest())).await;
         match given {
             // An earlier release succeeded and its answer was lost, or another process owns the session.
-            Err(store::Error::Fenced { .. } | store::Error::NoSession(_)) => Ok(()),
-            given => given,
+            Err(store::Error::Fenced { .. } | store::Error::Buried(_) | store::Error::NoSession(_)) => {}
+            given => given?,
         }
+        self.node.part(&self.session).await;
+        Ok(())
     }
 
     /// Retries the release until it succeeds or the lease has ended.
     pub(super) async fn release_with_retries(self: Arc<Self>) {
-        let ends = Instant::now() + self.lease().ttl();
+        let ends = Instant::now() + self.lease.node().ttl();
         while let Err(error) = self.release().await {
             if matches!(error, store::Error::Gone) || Instant::now() >= ends {
-                return;
+                // A node for this session alone beats no more, and is buried.
+                return self.node.part(&self.session).await;
             }
             sleep(AGAIN).await;
         }
@@ -252,7 +248,7 @@ impl Journal {
     ) -> Result<u64, store::Error> {
         within(limit, self.hold()).await?;
         let (from, written) = (self.head(), first_record(&self.session, &writes));
-        let mut appending = pin!(self.store.append(&self.lease(), writes, class));
+        let mut appending = pin!(self.store().append(&self.lease, writes, class));
         let place = match self.deadline.within(limit, &mut appending).await {
             Ok(appended) => self.grown(appended?),
             Err(TimeOver) => {
@@ -280,7 +276,7 @@ impl Journal {
             let is_same = row.digest == digest && row.client_id == client_id && row.at >= began;
             is_same && row.state == ItemState::Waiting && self.item_of(row.number).is_none()
         };
-        match in_time(self.store.push(&self.session, item)).await {
+        match in_time(self.store().push(&self.session, item)).await {
             Err(error) if error.is_uncertain() => {
                 let found = timeout(GRACE, self.find_item(is_it)).await;
                 found.ok().flatten().map(Pushed::Accepted).ok_or(error)
@@ -292,7 +288,7 @@ impl Journal {
     /// Looks for an item until it is found. `None` if the store has gone.
     async fn find_item(&self, is_it: impl Fn(&InboxRow) -> bool) -> Option<u64> {
         loop {
-            match self.store.inbox(&self.session).await {
+            match self.store().inbox(&self.session).await {
                 Ok(rows) => {
                     if let Some(row) = rows.iter().find(|row| is_it(row)) {
                         return Some(row.number);
@@ -329,7 +325,7 @@ impl Journal {
     async fn place_of(&self, from: u64, sought: &Chain) -> Result<Option<u64>, store::Error> {
         let mut from = Some(from);
         while let Some(position) = from {
-            let page = self.store.read(&self.session, position, PAGE).await?;
+            let page = self.store().read(&self.session, position, PAGE).await?;
             let is_it = |record: &Record| mark(&self.session, record) == *sought;
             let found = page.entries.iter().find(|entry| entry.record.as_ref().is_ok_and(is_it));
             if let Some(entry) = found {
@@ -343,7 +339,10 @@ impl Journal {
     /// Ensures that the lease is valid for a margin more (S7.4).
     async fn hold(&self) -> Result<(), store::Error> {
         self.must_not_have_lapsed()?;
-        if self.lease().left() < MARGIN { self.renew().await } else { Ok(()) }
+        if self.lease.node().left() >= MARGIN {
+            return Ok(());
+        }
+        self.node.renew().await.map_err(|error| self.as_own(error))
     }
 
     /// Records for readers of the journal that nothing of a turn is alive, or what is. Nothing depends on
@@ -382,14 +381,6 @@ impl Journal {
 
     pub(super) fn item_of(&self, number: u64) -> Option<ItemId> {
         self.numbers.lock().items.get(&number).copied()
-    }
-}
-
-fn notify(on_lease: Option<&OnLease>, lease: &Lease) {
-    if let (Some(on_lease), Some(until)) = (on_lease, lease.until())
-        && callback::call(|| on_lease(until)).is_err()
-    {
-        // The listener has failed; the session continues, and its lease is unchanged.
     }
 }
 

@@ -6,15 +6,18 @@ use super::{
     Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
     builder::engine,
     driver::Driver,
-    journal::{Journal, LEASE, LeftTurn, Recovered, reconcile, recover},
+    journal::{Journal, LeftTurn, Recovered, reconcile, recover},
     machine::Machine,
+    node::{Member, Node},
     outcome::ItemOutcome,
     shared::InStore,
     store_watch::Watcher,
     stored_item::encode_item,
 };
 use crate::{
-    contract::store::{self, Durability, Error, ItemState, NewItem, NewSession, SessionRow, Store, Write},
+    contract::store::{
+        self, Durability, Error, ItemState, Lease, NewItem, NewSession, SessionRow, Store, Write,
+    },
     sync::callback,
     value::ids::{ItemId, SessionId},
 };
@@ -84,7 +87,57 @@ impl<T: Item> SessionBuilder<T> {
     ) -> Result<Session<T>, Error> {
         let store = store::guarded(store);
         let (row, _) = self.find(&*store, &id, None).await?;
-        self.take(store, (row, None), owner).await
+        self.take_alone(store, (row, None), owner).await
+    }
+
+    /// Opens the session like [`open`](Self::open), on a node, which holds it by the lease that it has for all its sessions.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open); [`Error::Parked`] if its owners died again and again, [`Error::Draining`] or
+    /// [`Error::Buried`] if the node takes nothing any more.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// The session may have been taken: then it stays with the node until that leaves.
+    pub async fn open_on(self, node: &Node, id: SessionId) -> Result<Session<T>, Error> {
+        let member = node.member();
+        let (row, _) = self.find(&**member.store(), &id, None).await?;
+        self.take_on(member, (row, None)).await
+    }
+
+    /// Opens the session like [`open_with`](Self::open_with), on a node.
+    ///
+    /// # Errors
+    /// As for [`open_with`](Self::open_with) and [`open_on`](Self::open_on).
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// As for [`open_with`](Self::open_with) and [`open_on`](Self::open_on).
+    pub async fn open_on_with(
+        self,
+        node: &Node,
+        id: SessionId,
+        push: impl Into<Push<T>>,
+    ) -> Result<(Session<T>, Push<T>), Error> {
+        let (member, mut push) = (node.member(), push.into());
+        let row = self.find_with(&**member.store(), &id, &mut push).await?;
+        let session = self.take_on(member, (row, push.stored.clone())).await?;
+        Ok((session, push))
+    }
+
+    /// Becomes the owner, by this node.
+    async fn take_on(
+        self,
+        member: &Arc<Member>,
+        found: (SessionRow, Option<Arc<u64>>),
+    ) -> Result<Session<T>, Error> {
+        member.is_usable()?;
+        let lease = member.store().acquire(&found.0.id, member.lease()).await?;
+        self.take(member, found, lease).await
     }
 
     /// Opens the session like [`open`](Self::open), for an item that the caller pushes next. A session that does
@@ -113,14 +166,25 @@ impl<T: Item> SessionBuilder<T> {
     ) -> Result<(Session<T>, Push<T>), Error> {
         let store = store::guarded(store);
         let mut push = push.into();
-        let (row, first) = match self.find(&*store, &id, self.first_item(&push)).await {
+        let row = self.find_with(&*store, &id, &mut push).await?;
+        let session = self.take_alone(store, (row, push.stored.clone()), owner).await?;
+        Ok((session, push))
+    }
+
+    /// The session's row. If it is created, then with what is to be pushed.
+    async fn find_with(
+        &self,
+        store: &dyn Store,
+        id: &SessionId,
+        push: &mut Push<T>,
+    ) -> Result<SessionRow, Error> {
+        let (row, first) = match self.find(store, id, self.first_item(push)).await {
             // The inbox has no room for any item: the push says so.
-            Err(Error::ItemRefused(_)) => self.find(&*store, &id, None).await?,
+            Err(Error::ItemRefused(_)) => self.find(store, id, None).await?,
             found => found?,
         };
         push.stored = first.map(Arc::new);
-        let session = self.take(store, (row, push.stored.clone()), owner).await?;
-        Ok((session, push))
+        Ok(row)
     }
 
     /// The item as a new session is created with it. `None`: the push of it returns it, and says why.
@@ -156,15 +220,44 @@ impl<T: Item> SessionBuilder<T> {
         }
     }
 
-    /// Becomes the owner.
-    async fn take(
+    /// Becomes the owner, by a node for this session alone. A caller that names the session takes it also where its owners died
+    /// again and again.
+    async fn take_alone(
         self,
         store: Arc<dyn Store>,
-        (row, first): (SessionRow, Option<Arc<u64>>),
+        found: (SessionRow, Option<Arc<u64>>),
         owner: store::OwnerProcess,
     ) -> Result<Session<T>, Error> {
-        let lease = store.acquire(&row.id, owner, LEASE).await?;
-        let journal = Arc::new(Journal::new(store, &row, lease, self.on_lease.clone()));
+        let node = Member::alone(Arc::clone(&store), owner).await?;
+        let id = found.0.id.clone();
+        let lease = match store.acquire(&id, node.lease()).await {
+            Err(Error::Parked(..)) => {
+                store.unpark(&id).await?;
+                store.acquire(&id, node.lease()).await
+            }
+            acquired => acquired,
+        };
+        match lease {
+            Ok(lease) => {
+                let session = self.take(&node, found, lease).await?;
+                node.start_alone();
+                Ok(session)
+            }
+            Err(error) => {
+                node.leave_for_good().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Becomes the owner, with the lease that was taken.
+    async fn take(
+        self,
+        node: &Arc<Member>,
+        (row, first): (SessionRow, Option<Arc<u64>>),
+        lease: Lease,
+    ) -> Result<Session<T>, Error> {
+        let journal = Arc::new(Journal::new(Arc::clone(node), &row, lease, self.on_lease.clone()));
         let setup = self.setup.clone().filter(|setup| *setup != row.setup);
         let own = async {
             if let Some(setup) = setup {
@@ -208,6 +301,12 @@ impl<T: Item> SessionBuilder<T> {
         shared.mailbox.post(super::message::SessionMessage::Inherited);
         drop(engine().spawn("session", driver.into_task()));
         drop(engine().spawn("session's watcher", watcher.watch()));
+        let watched = Arc::downgrade(&shared);
+        journal.node().stopped_by(journal.session(), move |stop| {
+            if let Some(shared) = watched.upgrade() {
+                drop(SessionHandle { shared }.stop(stop));
+            }
+        });
         Ok(Session { handle: SessionHandle { shared } })
     }
 

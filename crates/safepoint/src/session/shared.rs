@@ -56,7 +56,7 @@ pub(super) struct InStore {
     /// Weak: a handle does not keep the store alive.
     journal: Weak<Journal>,
     /// Another process is said to have written into the store.
-    changed: Notify,
+    changed: Arc<Notify>,
     /// The item that the session was created with, until it is pushed. Held for one look.
     first: Mutex<Option<Arc<u64>>>,
     id: SessionId,
@@ -67,8 +67,9 @@ pub(super) struct InStore {
 impl InStore {
     pub(super) fn new(journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Self {
         let (id, epoch) = (journal.session().clone(), journal.lease().epoch());
+        let changed = journal.changed();
         let (journal, first) = (Arc::downgrade(journal), Mutex::new(first));
-        Self { journal, changed: Notify::new(), first, id, epoch }
+        Self { journal, changed, first, id, epoch }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Watches the store for writes of other processes, and renews the lease, while the session is alive.
+//! Watches the store for writes of other processes while the session is alive. Its node wakes it.
 
 use std::{
     collections::HashSet,
@@ -6,57 +6,41 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until, timeout};
+use futures_util::future::select;
+use tokio::time::{sleep, timeout};
 
 use super::{
     Item, SharedSession,
     exit::store_report,
     item::Policy,
-    journal::{Journal, LEASE},
+    journal::Journal,
     message::SessionMessage,
     stop::SessionStop,
     stored_item::decode_row,
     stored_stop::{StoredStop, StoredStopError},
 };
 use crate::{
-    contract::store::{ApprovalState, ChangeMark, Changes, DecisionUse, Error, ItemState},
+    contract::store::{ApprovalState, Changes, DecisionUse, Error, ItemState},
     sync::callback::{self, Panicked},
     value::{approval::Decision, event::ErrorReport},
 };
 
-/// How often an owner without a notification checks whether another process wrote (S1.5).
-const LOOK: Duration = Duration::from_millis(200);
-
-/// The lease is renewed after this fraction of it.
-const RENEW: u32 = 3;
-
-/// How long the store may take before it is asked again: several requests fit into one lease.
-const ANSWER: Duration = Duration::from_secs(3);
-
-/// How long the store may take once the lease has ended while no other process may have taken it. Well within
-/// the margin of a process that would.
-const LAST: Duration = Duration::from_secs(1);
+/// How soon it is looked again after a look that failed.
+const AGAIN: Duration = Duration::from_millis(200);
 
 /// Watches one session's rows.
 pub(super) struct Watcher<T> {
     shared: Weak<SharedSession<T>>,
     journal: Arc<Journal>,
-    stamp: Option<ChangeMark>,
-    seen: Changes,
+    /// What was handled; `None`: it is still to be looked at for the first time.
+    seen: Option<Changes>,
     known: HashSet<u64>,
     stops: u64,
 }
 
 impl<T: Item> Watcher<T> {
     pub(super) fn new(shared: &Arc<SharedSession<T>>, journal: Arc<Journal>) -> Self {
-        Self {
-            shared: Arc::downgrade(shared),
-            journal,
-            stamp: None,
-            seen: Changes::default(),
-            known: HashSet::new(),
-            stops: 0,
-        }
+        Self { shared: Arc::downgrade(shared), journal, seen: None, known: HashSet::new(), stops: 0 }
     }
 
     /// Leaves this item to its sender, who pushes it.
@@ -73,50 +57,38 @@ impl<T: Item> Watcher<T> {
 
     /// What ended the lease on the session; `None` if the session has ended.
     async fn until_lost(&mut self) -> Option<Error> {
-        let mut renew_at = Instant::now() + LEASE / RENEW;
+        let mut is_missed = false;
         loop {
-            if !self.wait_until(renew_at).await {
+            if !self.wait(is_missed).await {
                 return None;
             }
-            // A lease that has ended, as after a pause of the process, is renewed first: it may not have been
-            // taken.
-            if Instant::now() >= renew_at || self.journal.lease().left().is_zero() {
-                match timeout(self.bound(), self.journal.renew()).await {
-                    Ok(Ok(())) => renew_at = Instant::now() + LEASE / RENEW,
-                    Ok(Err(error)) if is_final(&error) => return Some(error),
-                    Ok(Err(_)) | Err(_) if self.journal.lease().left().is_zero() => {
-                        return Some(self.journal.lapse());
-                    }
-                    Ok(Err(_)) | Err(_) => {}
-                }
+            if let Some(error) = self.journal.node().lost() {
+                return Some(self.journal.as_own(error));
             }
             // A passing error is met again at the next look; nothing is handled twice.
-            if let Ok(Err(error)) = timeout(self.bound(), self.look()).await
-                && is_final(&error)
-            {
-                return Some(error);
-            }
+            is_missed = match timeout(self.journal.node().bound(), self.look()).await {
+                Ok(Err(error)) if is_final(&error) => return Some(error),
+                looked => !matches!(looked, Ok(Ok(()))),
+            };
         }
     }
 
-    /// Until it is time to look again; false once the session has ended.
-    async fn wait_until(&self, renew_at: Instant) -> bool {
+    /// Until there is something to look at, or `is_again` and it is time to look again; false once the session has ended.
+    async fn wait(&self, is_again: bool) -> bool {
         let Some(shared) = self.shared.upgrade() else { return false };
         let is_over = || shared.exit.get().is_some();
         if is_over() {
             return false;
         }
-        let now = Instant::now();
-        let soon = sleep_until((now + LOOK).min(renew_at.max(now + LOOK / 2)));
-        // Either may win: both lead to the same look. A notification before this call is not lost, because `notify_one`
-        // keeps a permit until the next `notified`.
-        futures_util::future::select(Box::pin(shared.store_changed()), Box::pin(soon)).await;
+        // A notification before this call is not lost, because `notify_one` keeps a permit until the next `notified`. The end
+        // of the session and the loss of its node notify too.
+        if is_again {
+            // Either may win: both lead to the same look.
+            select(Box::pin(shared.store_changed()), Box::pin(sleep(AGAIN))).await;
+        } else {
+            shared.store_changed().await;
+        }
         !is_over()
-    }
-
-    /// How long the store may take now: no longer than the lease is valid, and after its end one last time.
-    fn bound(&self) -> Duration {
-        self.journal.lease().left().clamp(LAST, ANSWER)
     }
 
     fn post(&self, message: SessionMessage<T>) {
@@ -127,7 +99,7 @@ impl<T: Item> Watcher<T> {
 
     fn report_lost(&self, error: &Error) {
         let hint = match error {
-            Error::Fenced { .. } => {
+            Error::Fenced { .. } | Error::Buried(_) => {
                 Some("another process has taken the session over; talk to that one".into())
             }
             Error::Lapsed(_) => Some("open the session again once its store can be reached".into()),
@@ -140,26 +112,24 @@ impl<T: Item> Watcher<T> {
     pub(super) async fn look(&mut self) -> Result<(), Error> {
         let journal = Arc::clone(&self.journal);
         let (store, session) = (journal.store(), journal.session());
-        let stamp = store.stamp().await?;
-        if self.stamp == Some(stamp) {
-            return Ok(());
-        }
         let notice = store.notice(session).await?;
         let epoch = journal.lease().epoch();
         if notice.epoch != epoch {
             return Err(Error::Fenced { session: session.clone(), epoch, newest: notice.epoch });
         }
-        if self.stamp.is_none() || notice.items != self.seen.items {
+        let seen = self.seen;
+        let is_new = |count: fn(&Changes) -> u64| seen.is_none_or(|seen| count(&seen) != count(&notice));
+        if is_new(|changes| changes.items) {
             self.look_at_items().await?;
         }
-        if self.stamp.is_none() || notice.stops != self.seen.stops {
+        if is_new(|changes| changes.stops) {
             self.look_at_stops().await?;
         }
-        if self.stamp.is_none() || notice.decisions != self.seen.decisions {
+        if is_new(|changes| changes.decisions) {
             self.look_at_decisions().await?;
         }
-        self.stamp = Some(stamp);
-        self.seen = notice;
+        self.seen = Some(notice);
+        journal.saw(notice);
         Ok(())
     }
 
@@ -238,6 +208,7 @@ fn is_final(error: &Error) -> bool {
     matches!(
         error,
         Error::Fenced { .. }
+            | Error::Buried(_)
             | Error::NoSession(_)
             | Error::Damaged(..)
             | Error::DamagedAfter(..)

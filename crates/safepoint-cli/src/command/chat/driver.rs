@@ -31,8 +31,10 @@ use crate::{
     exit,
     output::Drawn,
     render::chat::{
+        events::ChatEvent,
         kept::KeptAsk,
         pane,
+        queue::{Origin, PushKind, Pushed},
         state::{Action, Leave, State},
         surface::Surface,
         terminal::{self, Terminal},
@@ -223,6 +225,22 @@ impl Driver {
     fn resize(&mut self, size: (u16, u16)) {
         self.surface.resize(size, Instant::now());
         self.state.columns = self.surface.columns();
+    }
+
+    fn hear(&mut self, event: Event<SessionEvent>) {
+        let received = match event.kind {
+            SessionEvent::Accepted(id) => {
+                let item = self.host.pushed(id).unwrap_or_else(|| {
+                    self.look_at_waiting();
+                    Pushed { text: String::new(), how: PushKind::Queue, origin: Origin::Elsewhere }
+                });
+                ChatEvent::Accepted { id, item }
+            }
+            SessionEvent::TurnStarted { items, .. } => ChatEvent::Started(items),
+            _ => ChatEvent::Event(event),
+        };
+        let acts = self.state.hear(received, Instant::now());
+        self.act(acts);
     }
 
     pub(super) fn act(&mut self, acts: Vec<Action>) {

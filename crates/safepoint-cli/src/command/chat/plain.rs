@@ -71,7 +71,7 @@ pub(crate) async fn chat(
         }
         match turns.typed_command(&line) {
             Some(TypedCommand::Quit) => break,
-            Some(TypedCommand::Told) => continue,
+            Some(TypedCommand::Shown) => continue,
             None => {}
         }
         if let Err(error) = host.push(line, Policy::Enqueue, None, Origin::Here) {
@@ -111,7 +111,7 @@ struct Turns<'a> {
 /// A command that was typed as a line. Exhaustive: the loop does what each says.
 enum TypedCommand {
     Quit,
-    Told,
+    Shown,
 }
 
 impl Turns<'_> {
@@ -166,7 +166,7 @@ impl Turns<'_> {
             }
             _ => return None,
         }
-        Some(TypedCommand::Told)
+        Some(TypedCommand::Shown)
     }
 
     /// The text of a line; empty, with a note, if the line is no text.

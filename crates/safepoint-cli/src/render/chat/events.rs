@@ -47,15 +47,13 @@ impl State {
     fn session_event(&mut self, event: Event<SessionEvent>, now: Instant) {
         match event.kind {
             SessionEvent::Run { turn, event } => {
-                self.meter.event(turn, &event.kind, now);
-                self.live.see(&event.kind, now);
+                self.works(turn, &event.kind, now);
                 self.run_event(&event, now);
                 self.stop_requested(&event.kind);
                 self.who_answered();
             }
             SessionEvent::Background { turn, event } => {
-                self.meter.event(turn, &event.kind, now);
-                self.live.see(&event.kind, now);
+                self.works(turn, &event.kind, now);
                 self.child_event(&event.kind, now);
                 self.who_answered();
             }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use ratatui_core::text::{Line, Span};
 use safepoint::{
     event::{EventKind, Fact},
-    ids::{CallId, Path},
+    ids::{CallId, Path, TurnId},
     receipt::CallKind,
 };
 
@@ -213,6 +213,12 @@ fn output(text: &str, most: usize, columns: usize) -> Vec<Line<'static>> {
 }
 
 impl State {
+    /// An event of a turn's run, or of a run below it.
+    pub(super) fn works(&mut self, turn: TurnId, kind: &EventKind, now: Instant) {
+        self.meter.event(turn, kind, now);
+        self.live.see(kind, now);
+    }
+
     /// Ctrl-O: folds and unfolds what runs; where nothing runs, it shows all of the last output.
     pub(super) fn fold_key(&mut self) {
         let has_output = self.work.iter().flat_map(|work| &work.calls).any(|call| !call.progress.is_empty());

@@ -9,6 +9,7 @@ use safepoint::{
     store::{OwnerProcess, Store as _},
 };
 use safepoint_stores::SqliteStore;
+use safepoint_testkit::store_suite::{acquire, give_back};
 use serde_json::{Value, json};
 
 /// What an attacker would write wherever text may stand.
@@ -111,11 +112,11 @@ impl Journal {
             let id = SessionId::from(id);
             store.create(NewSession::of(id.clone())).await.unwrap();
             let ttl = std::time::Duration::from_secs(60);
-            let lease = store.acquire(&id, OwnerProcess::here(), ttl).await.unwrap();
+            let lease = acquire(&store, &id, OwnerProcess::here(), ttl).await.unwrap();
             let mut writes = self.0;
             writes.push(Write::Label("stopped".into()));
             store.append(&lease, writes, Durability::Recorded).await.unwrap();
-            store.release(&lease).await.unwrap();
+            give_back(&store, &lease).await.unwrap();
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, sync::Arc};
 
-use crate::value::ids::{ApprovalId, SessionId, TurnId};
+use crate::value::ids::{ApprovalId, NodeId, SessionId, TurnId};
 
 use super::{lease::LeaseHolder, record::Damage};
 
@@ -29,6 +29,22 @@ pub enum Error {
         /// The newest epoch.
         newest: u64,
     },
+    /// The node was declared dead: it holds nothing and records nothing any more. Its process joins again, under
+    /// another id.
+    #[error("node {0} was declared dead; what it held is for others")]
+    Buried(NodeId),
+    /// The node's lease ended before it could be renewed: others may have what it held.
+    #[error("the lease of node {0} was over before it could be renewed")]
+    NodeLapsed(NodeId),
+    /// The node takes no session any more.
+    #[error("node {0} is draining and takes no session")]
+    Draining(NodeId),
+    /// A node of this name is present already.
+    #[error("a node called {0} is there already; wait for its end, or join under another name")]
+    NodeExists(String),
+    /// The session's owners died again and again. It can be read and stopped; no node takes it until it is unparked.
+    #[error("session {0} is parked: {1}")]
+    Parked(SessionId, String),
     /// The lease ended before it could be renewed: another process may have the session.
     #[error("the lease on session {0} was over before it could be renewed")]
     Lapsed(SessionId),

@@ -1,16 +1,24 @@
 //! The one place where the engine calls a store: a panic in it becomes an error, in any method and at any
 //! poll (S2.16).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_core::Stream;
+use futures_util::stream;
 
 use super::{
-    Appended, ApprovalRow, Cause, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Error,
-    InboxRow, Lease, NewDecision, NewItem, NewSession, OwnerProcess, Page, PageCursor, Pushed, SessionRow,
-    StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write,
+    Among, Appended, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes, DecisionResult, Due,
+    Durability, Error, InboxRow, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease,
+    NodeRow, Page, PageCursor, Pushed, Rest, SessionRow, StopIntent, StopRow, Store, StoreFuture, Tenure,
+    Withdrawn, Write,
 };
 use crate::{
     sync::callback::{self, Foreign, Panicked},
-    value::ids::{ApprovalId, SessionId},
+    value::ids::{ApprovalId, NodeId, SessionId},
 };
 
 /// Wraps a store so that none of its panics gets through.
@@ -48,6 +56,33 @@ fn change<'a, T: Send + 'a>(
     Box::pin(async { answered.await.unwrap_or_else(|panic| Err(Error::Unknown(cause(panic)))) })
 }
 
+/// The changes of a foreign store: after a panic there are no more.
+struct GuardedChanges(Option<ChangeStream>);
+
+impl Stream for GuardedChanges {
+    type Item = Result<Change, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(inner) = &mut self.0 else { return Poll::Ready(None) };
+        let panic = match callback::call(|| inner.as_mut().poll_next(cx)) {
+            Ok(polled) => return polled,
+            Err(panic) => panic,
+        };
+        if callback::drop_caught(self.0.take()).is_err() {
+            // The first panic is the one that is reported.
+        }
+        Poll::Ready(Some(Err(Error::Failed(cause(panic)))))
+    }
+}
+
+impl Drop for GuardedChanges {
+    fn drop(&mut self) {
+        if callback::drop_caught(self.0.take()).is_err() {
+            // It is gone, and nothing waits for that.
+        }
+    }
+}
+
 impl Store for Foreign<dyn Store> {
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
         change(self, |store| store.create(session))
@@ -67,19 +102,57 @@ impl Store for Foreign<dyn Store> {
         change(self, move |store| store.remove(&session))
     }
 
-    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
+    fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease> {
+        change(self, |store| store.join(node))
+    }
+
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+        let node = node.clone();
+        change(self, move |store| store.beat(&node, load))
+    }
+
+    fn leave(&self, node: &NodeId, how: Leaving) -> StoreFuture<'_, ()> {
+        let node = node.clone();
+        change(self, move |store| store.leave(&node, how))
+    }
+
+    fn nodes(&self) -> StoreFuture<'_, Vec<NodeRow>> {
+        look(self, |store| store.nodes())
+    }
+
+    fn bury(&self) -> StoreFuture<'_, Vec<NodeId>> {
+        change(self, |store| store.bury())
+    }
+
+    fn acquire(&self, session: &SessionId, node: &NodeLease) -> StoreFuture<'_, Lease> {
+        let (session, node) = (session.clone(), node.clone());
+        change(self, move |store| store.acquire(&session, &node))
+    }
+
+    fn release(&self, lease: &Lease, seen: Changes, rest: Rest) -> StoreFuture<'_, ()> {
+        let lease = lease.clone();
+        change(self, move |store| store.release(&lease, seen, rest))
+    }
+
+    fn changes(&self, node: &NodeLease) -> ChangeStream {
+        match self.call(|store| store.changes(node)) {
+            Ok(inner) => Box::pin(GuardedChanges(Some(inner))),
+            Err(panic) => Box::pin(stream::iter([Err(Error::Failed(cause(panic)))])),
+        }
+    }
+
+    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>> {
+        change(self, move |store| store.due(most))
+    }
+
+    fn unpark(&self, session: &SessionId) -> StoreFuture<'_, ()> {
         let session = session.clone();
-        change(self, move |store| store.acquire(&session, owner, ttl))
+        change(self, move |store| store.unpark(&session))
     }
 
-    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
-        let lease = lease.clone();
-        change(self, move |store| store.renew(&lease))
-    }
-
-    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
-        let lease = lease.clone();
-        change(self, move |store| store.release(&lease))
+    fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>> {
+        let session = session.clone();
+        look(self, move |store| store.tenures(&session))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {
@@ -117,6 +190,10 @@ impl Store for Foreign<dyn Store> {
         change(self, move |store| store.ask_stop(&session, stop))
     }
 
+    fn ask_stops(&self, among: Among, stop: StopIntent) -> StoreFuture<'_, u64> {
+        change(self, move |store| store.ask_stops(among, stop))
+    }
+
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         let session = session.clone();
         look(self, move |store| store.stops(&session, after))
@@ -135,10 +212,6 @@ impl Store for Foreign<dyn Store> {
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let session = session.clone();
         look(self, move |store| store.approvals(&session))
-    }
-
-    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
-        look(self, |store| store.stamp())
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {

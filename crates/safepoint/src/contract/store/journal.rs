@@ -48,13 +48,21 @@ pub enum Write {
     Title(String),
     /// What the session's program stores for itself.
     Setup(String),
+    /// The session begins to work: owners that die from now on count (S7.46).
+    AtWork,
+    /// The session came to rest: its dead owners are counted from none again.
+    AtRest,
 }
 
 impl Write {
     /// Whether it says something new, so that the session has changed.
     #[must_use]
     pub fn is_news(&self) -> bool {
-        !matches!(self, Self::Record(record) if record.is_checkpoint())
+        match self {
+            Self::Record(record) => !record.is_checkpoint(),
+            Self::AtWork | Self::AtRest => false,
+            _ => true,
+        }
     }
 }
 

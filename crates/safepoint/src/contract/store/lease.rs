@@ -4,32 +4,30 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::value::ids::SessionId;
+use crate::value::ids::{NodeId, SessionId};
 
 use super::{
-    environment::{Environment, truncate_to_micros},
+    environment::Environment,
+    node::NodeLease,
     process::{Liveness, OwnerProcess},
-    uptime::Since,
 };
 
-/// The right to write a session. Every write carries its epoch; once a later lease was given, this one writes
-/// nothing.
+/// The right to write a session: its node's lease, and an epoch. Every write carries both; once a later lease was given, or the
+/// node was buried, this one writes nothing.
 ///
 /// An example is at [`Store`](crate::store::Store).
 #[derive(Clone, Debug)]
 pub struct Lease {
     session: SessionId,
     epoch: u64,
-    ttl: Duration,
-    since: Since,
+    node: NodeLease,
 }
 
 impl Lease {
-    /// For implementations of a store. `since` is a moment *before* the store began to count, so that the
-    /// holder's count ends before the store's.
+    /// For implementations of a store.
     #[must_use]
-    pub fn new(session: SessionId, epoch: u64, ttl: Duration, since: Since) -> Self {
-        Self { session, epoch, ttl, since }
+    pub fn new(session: SessionId, epoch: u64, node: NodeLease) -> Self {
+        Self { session, epoch, node }
     }
 
     /// The session.
@@ -44,31 +42,23 @@ impl Lease {
         self.epoch
     }
 
-    /// How long it is valid without being renewed.
+    /// The lease of the node that holds the session: how long it is valid, and how long still.
     #[must_use]
-    pub fn ttl(&self) -> Duration {
-        self.ttl
-    }
-
-    /// How long it is still valid, by a clock of this machine that cannot be set and that counts while the
-    /// machine sleeps. An effect needs a margin of it (S7.4).
-    #[must_use]
-    pub fn left(&self) -> Duration {
-        self.since.left(self.ttl)
-    }
-
-    /// When it ends, as the time since the machine's start ([`uptime`](super::uptime)); `None` if that is
-    /// unknown.
-    #[must_use]
-    pub fn until(&self) -> Option<Duration> {
-        self.since.end_of(self.ttl)
+    pub fn node(&self) -> &NodeLease {
+        &self.node
     }
 }
 
 /// Who holds a session, and until when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseHolder {
-    /// Who.
+    /// The node.
+    pub node: NodeId,
+    /// Its name, for people.
+    pub name: String,
+    /// Where other nodes reach it.
+    pub address: Option<String>,
+    /// The process.
     pub owner: OwnerProcess,
     /// Since when.
     pub since: Timestamp,
@@ -76,23 +66,6 @@ pub struct LeaseHolder {
     pub expires: Timestamp,
     /// The end as the time since the start of the owner's machine; `None` if that is unknown.
     pub until: Option<Duration>,
-}
-
-impl LeaseHolder {
-    /// A lease of this owner, for `ttl` from now.
-    #[must_use]
-    pub fn by(owner: OwnerProcess, ttl: Duration, outside: &Environment) -> Self {
-        let since = outside.now();
-        let mut held = Self { owner, since, expires: since, until: None };
-        held.renew(ttl, outside);
-        held
-    }
-
-    /// Renews the lease for `ttl` from now.
-    pub fn renew(&mut self, ttl: Duration, outside: &Environment) {
-        self.expires = truncate_to_micros(outside.now().saturating_add(ttl).unwrap_or(Timestamp::MAX));
-        self.until = (outside.uptime)(&self.owner).map(|up| up.saturating_add(ttl));
-    }
 }
 
 /// Whether another process may take the session: the holder is provably dead, or its time and the margin are

@@ -5,25 +5,29 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    time::Duration,
+    sync::Arc,
 };
 
 use jiff::Timestamp;
 
 use crate::sync::Mutex;
-use crate::value::ids::{ApprovalId, SessionId};
+use crate::value::ids::{ApprovalId, NodeId, SessionId};
 
 use super::{
-    ApprovalRow, ChainCheck, ChangeMark, Changes, DecisionResult, Durability, Environment, Error, InboxRow,
-    JournalEntry, Lease, LeaseHolder, NewDecision, NewItem, NewSession, OwnerProcess, Page, PageCursor,
-    Pushed, Record, SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Withdrawn, Write, is_free,
-    journal::Appended,
+    Among, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability, Environment,
+    Error, InboxRow, JournalEntry, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease,
+    NodeRow, Page, PageCursor, Pushed, Record, Rest, SessionRow, Since, StopIntent, StopRow, Store,
+    StoreFuture, Tenure, Withdrawn, Write, journal::Appended,
 };
 
 mod append;
+mod changes;
+mod due;
 mod items;
+mod nodes;
 mod session;
 
+use nodes::Members;
 use session::Session;
 
 /// A store in memory.
@@ -41,7 +45,7 @@ pub struct MemoryStore {
     outside: Environment,
     /// One request is one critical section, so all requests have one order. The clock and the process table
     /// of `outside` are read under it; they never call the store.
-    state: Mutex<MemoryState>,
+    state: Arc<Mutex<MemoryState>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,14 +53,16 @@ struct MemoryState {
     sessions: HashMap<SessionId, Session>,
     newest: BTreeSet<(Timestamp, SessionId)>,
     epoch: u64,
-    changes: u64,
+    members: Members,
+    /// What wants an owner and has none: by priority, and then by the time since which it does.
+    dues: BTreeSet<(i16, Timestamp, SessionId)>,
 }
 
 impl MemoryStore {
     /// An empty store with this environment.
     #[must_use]
     pub fn new(outside: Environment) -> Self {
-        Self { outside, state: Mutex::default() }
+        Self { outside, state: Arc::default() }
     }
 
     fn read_one<T: Send + 'static>(
@@ -67,14 +73,24 @@ impl MemoryStore {
         ready(self.state.lock().session(id).and_then(read))
     }
 
-    /// Changes a session. If `change` says that it changed anything, it becomes the most recently changed one.
+    /// What a process that need not hold it changes in a session. If `change` says that it changed anything, it becomes the most recently changed one.
     fn change<T: Send + 'static>(
         &self,
         id: &SessionId,
         change: impl FnOnce(&mut Session, Timestamp) -> Result<(T, bool), Error>,
     ) -> StoreFuture<'static, T> {
         let now = self.outside.now();
-        ready(self.state.lock().change(id, now, |session| change(session, now)))
+        let mut state = self.state.lock();
+        let mut is_touched = false;
+        let answer = state.change(id, now, |session| {
+            let (answer, has_changed) = change(session, now)?;
+            is_touched = has_changed;
+            Ok((answer, has_changed))
+        });
+        if is_touched {
+            state.touch(id, now);
+        }
+        ready(answer)
     }
 }
 
@@ -103,7 +119,6 @@ impl MemoryState {
             let before = std::mem::replace(&mut session.updated, now);
             self.newest.remove(&(before, id.clone()));
             self.newest.insert((now, id.clone()));
-            self.changes += 1;
         }
         Ok(answer)
     }
@@ -114,7 +129,8 @@ impl MemoryState {
         }
         let mut session = Session::new(&new, now);
         session.append(new.records.into_iter().map(Write::Record).collect(), now)?;
-        let row = session.row(&new.id);
+        let row = session.row(&new.id, None);
+        let has_items = !new.items.is_empty();
         for (number, item) in (1..).zip(new.items) {
             let (pushed, _) = session.push(item, now);
             if pushed != Pushed::Accepted(number) {
@@ -123,35 +139,27 @@ impl MemoryState {
         }
         self.newest.insert((now, new.id.clone()));
         self.sessions.insert(new.id, session);
-        self.changes += 1;
+        if has_items {
+            self.touch(&row.id, now);
+        }
         Ok(row)
     }
 
-    /// The session, unless an owner that may be alive holds it.
-    fn free(&mut self, id: &SessionId, outside: &Environment) -> Result<&mut Session, Error> {
-        let session = self.session_mut(id)?;
-        match &session.held {
-            Some(held) if !is_free(held, outside) => Err(Error::Held(id.clone(), Box::new(held.clone()))),
-            Some(_) | None => Ok(session),
-        }
+    fn row(&self, id: &SessionId) -> Result<SessionRow, Error> {
+        let session = self.session(id)?;
+        let held = session.held.as_ref();
+        let holder = held.and_then(|held| Some(self.members.get(&held.node)?.row.as_holder(held.since)));
+        Ok(session.row(id, holder))
     }
 
     fn remove(&mut self, id: &SessionId, outside: &Environment) -> Result<(), Error> {
-        let updated = self.free(id, outside)?.updated;
+        self.dead_holder(id, outside)?;
+        self.let_go(id);
+        self.make_due(id, None);
+        let updated = self.session(id)?.updated;
         self.newest.remove(&(updated, id.clone()));
         self.sessions.remove(id);
-        self.changes += 1;
         Ok(())
-    }
-
-    fn acquire(&mut self, id: &SessionId, held: LeaseHolder, outside: &Environment) -> Result<u64, Error> {
-        let epoch = self.epoch + 1;
-        let session = self.free(id, outside)?;
-        session.held = Some(held);
-        session.epoch = epoch;
-        self.epoch = epoch;
-        self.changes += 1;
-        Ok(epoch)
     }
 }
 
@@ -161,13 +169,13 @@ impl Store for MemoryStore {
     }
 
     fn open(&self, session: &SessionId) -> StoreFuture<'_, SessionRow> {
-        self.read_one(session, |found| Ok(found.row(session)))
+        ready(self.state.lock().row(session))
     }
 
     fn list(&self, most: usize, older: Option<PageCursor>) -> StoreFuture<'_, Vec<SessionRow>> {
         let state = self.state.lock();
         let rows = |places: &mut dyn Iterator<Item = &(Timestamp, SessionId)>| {
-            places.take(most).map(|(_, id)| Ok(state.session(id)?.row(id))).collect()
+            places.take(most).map(|(_, id)| state.row(id)).collect()
         };
         ready(match older {
             Some(PageCursor { updated, id }) => rows(&mut state.newest.range(..(updated, id)).rev()),
@@ -179,39 +187,64 @@ impl Store for MemoryStore {
         ready(self.state.lock().remove(session, &self.outside))
     }
 
-    fn acquire(&self, session: &SessionId, owner: OwnerProcess, ttl: Duration) -> StoreFuture<'_, Lease> {
-        let (began, held) = (Since::now(), LeaseHolder::by(owner, ttl, &self.outside));
-        let epoch = self.state.lock().acquire(session, held, &self.outside);
-        ready(epoch.map(|epoch| Lease::new(session.clone(), epoch, ttl, began)))
+    fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease> {
+        let lease = NodeLease::new(node.id.clone(), node.ttl, Since::now());
+        ready(self.state.lock().join(node, &self.outside).map(|()| lease))
     }
 
-    fn renew(&self, lease: &Lease) -> StoreFuture<'_, Lease> {
-        let (began, mut state) = (Since::now(), self.state.lock());
-        let renewed = state.session_mut(lease.session()).and_then(|session| {
-            let held = session.held_by(lease)?;
-            held.renew(lease.ttl(), &self.outside);
-            Ok(Lease::new(lease.session().clone(), lease.epoch(), lease.ttl(), began))
-        });
-        ready(renewed)
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+        let began = Since::now();
+        let beaten = self.state.lock().beat(node.id(), load, &self.outside);
+        ready(beaten.map(|()| node.renewed(began)))
     }
 
-    fn release(&self, lease: &Lease) -> StoreFuture<'_, ()> {
-        let mut state = self.state.lock();
-        let released = state.session_mut(lease.session()).and_then(|session| {
-            session.held_by(lease)?;
-            session.held = None;
-            Ok(())
-        });
-        state.changes += 1;
-        ready(released)
+    fn leave(&self, node: &NodeId, how: Leaving) -> StoreFuture<'_, ()> {
+        self.state.lock().leave(node, how, self.outside.now());
+        ready(Ok(()))
+    }
+
+    fn nodes(&self) -> StoreFuture<'_, Vec<NodeRow>> {
+        ready(Ok(self.state.lock().members.rows()))
+    }
+
+    fn bury(&self) -> StoreFuture<'_, Vec<NodeId>> {
+        ready(Ok(self.state.lock().bury(&self.outside)))
+    }
+
+    fn acquire(&self, session: &SessionId, node: &NodeLease) -> StoreFuture<'_, Lease> {
+        let epoch = self.state.lock().acquire(session, node.id(), &self.outside);
+        ready(epoch.map(|epoch| Lease::new(session.clone(), epoch, node.clone())))
+    }
+
+    fn release(&self, lease: &Lease, seen: Changes, rest: Rest) -> StoreFuture<'_, ()> {
+        ready(self.state.lock().release(lease, seen, rest, self.outside.now()))
+    }
+
+    fn changes(&self, node: &NodeLease) -> ChangeStream {
+        changes::of(Arc::clone(&self.state), node.id().clone())
+    }
+
+    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>> {
+        ready(Ok(self.state.lock().due(most, self.outside.now())))
+    }
+
+    fn unpark(&self, session: &SessionId) -> StoreFuture<'_, ()> {
+        ready(self.state.lock().unpark(session, self.outside.now()))
+    }
+
+    fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>> {
+        self.read_one(session, |session| Ok(session.tenures.clone()))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Durability) -> StoreFuture<'_, Appended> {
-        self.change(lease.session(), |session, now| {
-            session.held_by(lease)?;
-            let is_news = writes.iter().any(Write::is_news);
-            Ok((session.append(writes, now)?, is_news))
-        })
+        let now = self.outside.now();
+        let mut state = self.state.lock();
+        ready(state.must_hold(lease).and_then(|()| {
+            state.change(lease.session(), now, |session| {
+                let is_news = writes.iter().any(Write::is_news);
+                Ok((session.append(writes, now)?, is_news))
+            })
+        }))
     }
 
     fn read(&self, session: &SessionId, from: u64, most: usize) -> StoreFuture<'_, Page> {
@@ -248,6 +281,10 @@ impl Store for MemoryStore {
         self.change(session, |session, now| Ok(session.ask_stop(stop, now)))
     }
 
+    fn ask_stops(&self, among: Among, stop: StopIntent) -> StoreFuture<'_, u64> {
+        ready(self.state.lock().ask_stops(among, &stop, self.outside.now()))
+    }
+
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
         self.read_one(session, |session| Ok(session.stops(after)))
     }
@@ -262,10 +299,6 @@ impl Store for MemoryStore {
 
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         self.read_one(session, |session| Ok(session.side.approvals.clone()))
-    }
-
-    fn stamp(&self) -> StoreFuture<'_, ChangeMark> {
-        ready(Ok(ChangeMark::new(self.state.lock().changes)))
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {

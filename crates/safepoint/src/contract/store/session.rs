@@ -17,6 +17,10 @@ pub struct NewSession {
     pub label: String,
     /// What the session's program stores for itself; may be empty.
     pub setup: String,
+    /// The pool of nodes that may take it; empty: any node.
+    pub pool: String,
+    /// How urgent it is where many wait for an owner: lower comes first. 0 for people, 10 for what runs in the background.
+    pub priority: i16,
     /// The items that wait in its inbox from the beginning, numbered from 1 in this order.
     pub items: Vec<NewItem>,
     /// The first records of its journal, in order.
@@ -31,6 +35,8 @@ impl NewSession {
             title: String::new(),
             label: String::new(),
             setup: String::new(),
+            pool: String::new(),
+            priority: 0,
             items: Vec::new(),
             records: Vec::new(),
         }
@@ -108,19 +114,6 @@ pub struct PageCursor {
     pub id: SessionId,
 }
 
-/// A mark that changes with the store. Only comparing it for equality means anything, and only with marks of the same
-/// store in the same process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChangeMark(u64);
-
-impl ChangeMark {
-    /// For implementations of a store.
-    #[must_use]
-    pub fn new(mark: u64) -> Self {
-        Self(mark)
-    }
-}
-
 /// The newest number of each kind that other processes may write. A greater number than before means that
 /// there is something new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,4 +127,12 @@ pub struct Changes {
     pub decisions: u64,
     /// The epoch of the newest lease: if it differs from the caller's, the caller is fenced.
     pub epoch: u64,
+}
+
+impl Changes {
+    /// Whether others did something beyond what was seen.
+    #[must_use]
+    pub fn is_beyond(&self, seen: Self) -> bool {
+        self.items > seen.items || self.stops > seen.stops || self.decisions > seen.decisions
+    }
 }

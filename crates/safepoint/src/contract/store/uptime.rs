@@ -36,6 +36,12 @@ impl Since {
         Self { task: self.task + time, machine: self.machine.map(|since| since.saturating_add(time)) }
     }
 
+    /// Whether this moment comes after the other.
+    #[must_use]
+    pub fn is_later_than(self, other: Self) -> bool {
+        self.task > other.task
+    }
+
     /// How much of `time` is left, by the clock with less.
     #[must_use]
     pub fn left(&self, time: Duration) -> Duration {

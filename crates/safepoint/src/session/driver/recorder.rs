@@ -126,10 +126,10 @@ impl<T: Item> Driver<T> {
                     let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
                     writes.push(JournalLine::planned(*turn, items.clone()).write()?);
                     writes.extend(items.into_iter().map(Write::TakeItem));
-                    writes.push(Write::Label("running".into()));
+                    writes.extend([Write::Label("running".into()), Write::AtWork]);
                     writes.extend(self.title(*turn, request));
                 }
-                Action::Start { .. } => writes.push(Write::Label("running".into())),
+                Action::Start { .. } => writes.extend([Write::Label("running".into()), Write::AtWork]),
                 Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
                 Action::TurnEnded(turn, fate) => {
                     // A stop may still end a turn that waits for a decision.
@@ -137,7 +137,7 @@ impl<T: Item> Driver<T> {
                         writes.extend(self.stops.of_turn(*turn));
                     }
                     writes.push(JournalLine::ended(*turn, *fate).write()?);
-                    writes.push(Write::Label(label(*fate).into()));
+                    writes.extend([Write::Label(label(*fate).into()), Write::AtRest]);
                     if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
                         writes.extend(self.give_up(*turn)?);
                     }

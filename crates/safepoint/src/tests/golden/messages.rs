@@ -13,7 +13,7 @@ use crate::{
     History, Usage,
     approval::{AllowScope, ApprovalKind, ApprovalRequest, Decision, Holds, OnUnknownEffect},
     history::Message,
-    ids::{ApprovalId, CallId, ItemId, Path, RunId, SessionId, SteerId, TurnId},
+    ids::{ApprovalId, CallId, ItemId, NodeId, Path, RunId, SessionId, SteerId, TurnId},
     message::{
         AssistantMessage, Block, CallResult, Citation, Part, PartKind, PartSource, ProviderBlock,
         ProviderPart, Reasoning, ResultStatus, ToolCall, UserMessage,
@@ -32,6 +32,7 @@ fn ids_and_numbers() {
         .json("approval id", [ApprovalId::from("apr_1")])
         .json("steer id", [SteerId::from("str_1")])
         .json("session id", [SessionId::from("ses_1")])
+        .json("node id", [NodeId::from("node_1")])
         .json("item id", [ItemId::new(7)])
         .json("turn id", [TurnId::new(7)])
         .json("path", [Path::default(), super::samples::path()])

@@ -1,4 +1,4 @@
-//! What a person reads of calls: how a command ended, what is told of a plan, which key the footer offers.
+//! What a person reads of calls: how a command ended, what is shown of a plan, which key the footer offers.
 
 use safepoint::{message::AssistantMessage, receipt::ProcessReport};
 use serde_json::json;

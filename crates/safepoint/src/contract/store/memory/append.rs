@@ -18,11 +18,13 @@ use super::{
 impl Session {
     pub(super) fn append(&mut self, writes: Vec<Write>, now: Timestamp) -> Result<Appended, Error> {
         let before = (self.records.len(), self.chain, Arc::clone(&self.side));
+        let counted = (self.tries, self.is_at_rest);
         let (mut moved, mut decided) = (Vec::new(), Vec::new());
         for write in writes {
             if let Err(error) = self.write(write, now, &mut moved, &mut decided) {
                 self.records.truncate(before.0);
                 (self.chain, self.side) = (before.1, before.2);
+                (self.tries, self.is_at_rest) = counted;
                 self.items.undo(moved);
                 return Err(error);
             }
@@ -47,6 +49,8 @@ impl Session {
             Write::TakeItem(number) => return shift(number, &[Waiting], Taken),
             Write::PutBackItem(number) => return shift(number, &[Taken], Waiting),
             Write::RemoveItem(number) => return shift(number, &[Waiting, Taken], Removed),
+            Write::AtWork => self.is_at_rest = false,
+            Write::AtRest => (self.tries, self.is_at_rest) = (0, true),
             Write::Record(record) => {
                 self.chain = self.chain.then(self.records.len() as u64, &record);
                 self.records.push((record, self.chain));
@@ -73,7 +77,12 @@ impl Side {
                 }
             }
             // The session's own, and its items'.
-            Write::Record(_) | Write::TakeItem(_) | Write::PutBackItem(_) | Write::RemoveItem(_) => {}
+            Write::Record(_)
+            | Write::AtWork
+            | Write::AtRest
+            | Write::TakeItem(_)
+            | Write::PutBackItem(_)
+            | Write::RemoveItem(_) => {}
         }
         Ok(())
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::value::ids::{ApprovalId, SessionId};
+use crate::value::ids::{ApprovalId, NodeId, SessionId};
 
 use super::super::{
     ApprovalRow, ApprovalState, ApprovalsToWithdraw, Chain, ChainCheck, ChainReader, Changes, DecisionResult,
-    DecisionUse, Error, ItemState, Lease, LeaseHolder, NewDecision, NewItem, NewSession, Pushed, Record,
-    SessionRow, StopIntent, StopRow, Withdrawn,
+    DecisionUse, ItemState, LeaseHolder, NewDecision, NewItem, NewSession, Pushed, Record, SessionRow,
+    StopIntent, StopRow, Tenure, Withdrawn,
 };
 
 use super::items::ItemRows;
@@ -21,10 +21,28 @@ pub(super) struct Session {
     pub(super) records: Vec<(Record, Chain)>,
     pub(super) chain: Chain,
     pub(super) epoch: u64,
-    pub(super) held: Option<LeaseHolder>,
+    pub(super) held: Option<Holding>,
+    pub(super) tenures: Vec<Tenure>,
+    pub(super) pool: String,
+    pub(super) priority: i16,
+    /// When it wants an owner, if it does.
+    pub(super) due: Option<Timestamp>,
+    /// When it was last named as due.
+    pub(super) named: Option<Timestamp>,
+    /// Owners that died since it was at rest.
+    pub(super) tries: u16,
+    pub(super) is_at_rest: bool,
+    pub(super) parked: Option<String>,
     pub(super) items: ItemRows,
     /// Copied only by an append that changes it: a refused append restores the kept copy.
     pub(super) side: Arc<Side>,
+}
+
+/// Who holds a session.
+#[derive(Debug)]
+pub(super) struct Holding {
+    pub(super) node: NodeId,
+    pub(super) since: Timestamp,
 }
 
 /// Everything except the journal and the items.
@@ -51,12 +69,20 @@ impl Session {
             chain: Chain::of(&new.id),
             epoch: 0,
             held: None,
+            tenures: Vec::new(),
+            pool: new.pool.clone(),
+            priority: new.priority,
+            due: None,
+            named: None,
+            tries: 0,
+            is_at_rest: true,
+            parked: None,
             items: ItemRows::default(),
             side: Arc::new(side),
         }
     }
 
-    pub(super) fn row(&self, id: &SessionId) -> SessionRow {
+    pub(super) fn row(&self, id: &SessionId, holder: Option<LeaseHolder>) -> SessionRow {
         SessionRow {
             id: id.clone(),
             created: self.created,
@@ -67,18 +93,13 @@ impl Session {
             head: self.records.len() as u64,
             chain: self.chain,
             epoch: self.epoch,
-            holder: self.held.clone(),
+            holder,
         }
     }
 
-    /// The holder, if it has this lease.
-    pub(super) fn held_by(&mut self, lease: &Lease) -> Result<&mut LeaseHolder, Error> {
-        let newest = self.epoch;
-        self.held.as_mut().filter(|_| newest == lease.epoch()).ok_or_else(|| Error::Fenced {
-            session: lease.session().clone(),
-            epoch: lease.epoch(),
-            newest,
-        })
+    /// How many of its owners will have died if this one has.
+    pub(super) fn tries_after_death(&self) -> u16 {
+        self.tries.saturating_add(u16::from(!self.is_at_rest))
     }
 
     pub(super) fn check(&self, id: &SessionId) -> ChainCheck {

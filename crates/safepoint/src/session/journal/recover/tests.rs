@@ -1,14 +1,16 @@
 //! A session recovered from a checkpoint and the records after it, beside the fold of every record.
 
-use std::{sync::LazyLock, time::Duration};
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use proptest::{prelude::*, sample::select};
 
 use super::*;
 use crate::{
-    contract::store::{Appended, Durability, Lease, MemoryStore, NewSession, OwnerProcess, Record, Store},
-    session::journal::line::Grown,
+    contract::store::{
+        Appended, Changes, Durability, Lease, MemoryStore, NewSession, OwnerProcess, Record, Rest, Store,
+    },
+    session::{journal::line::Grown, node::Member},
     value::{history::Message, ids::SessionId},
 };
 
@@ -68,14 +70,14 @@ fn lines(number: u64, drawn: &TurnRecords, facts: &[Arc<Fact>]) -> Vec<JournalLi
 }
 
 async fn journal(store: &Arc<dyn Store>) -> (Arc<Journal>, Lease) {
-    const LONG: Duration = Duration::from_secs(3600);
     let id = SessionId::from("s");
     if store.open(&id).await.is_err() {
         store.create(NewSession::of(id.clone())).await.unwrap();
     }
-    let lease = store.acquire(&id, OwnerProcess::here(), LONG).await.unwrap();
+    let node = Member::alone(Arc::clone(store), OwnerProcess::here()).await.unwrap();
+    let lease = store.acquire(&id, node.lease()).await.unwrap();
     let row = store.open(&id).await.unwrap();
-    (Arc::new(Journal::new(Arc::clone(store), &row, lease.clone(), None)), lease)
+    (Arc::new(Journal::new(node, &row, lease.clone(), None)), lease)
 }
 
 async fn append(store: &Arc<dyn Store>, lease: &Lease, writes: Vec<Write>) -> Appended {
@@ -114,7 +116,7 @@ async fn kept(before: &[TurnRecords], after: &[TurnRecords]) -> (Arc<dyn Store>,
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let (_, lease) = journal(&store).await;
     append_turns(&store, &lease, 1, before).await;
-    store.release(&lease).await.unwrap();
+    store.release(&lease, Changes::default(), Rest::Nothing).await.unwrap();
     let (opened, lease) = journal(&store).await;
     let checkpoint = recover(&opened).await.unwrap().checkpoint.expect("a checkpoint is due");
     append(&store, &lease, vec![checkpoint]).await;
@@ -180,7 +182,7 @@ async fn a_checkpoint_that_does_not_fit_is_not_believed() {
         forge(&mut record);
         append(&store, &lease, vec![Write::Record(record)]).await;
         append_turns(&store, &lease, 142, &[plain()]).await;
-        store.release(&lease).await.unwrap();
+        store.release(&lease, Changes::default(), Rest::Nothing).await.unwrap();
         let (opened, _) = journal(&store).await;
         assert!(opened.head() > head);
         let folded = fold(&opened).await.unwrap();
@@ -208,7 +210,7 @@ async fn a_checkpoint_is_made_where_it_is_worth_it() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let (_, lease) = journal(&store).await;
     append_turns(&store, &lease, 1, &vec![plain(); 50]).await;
-    store.release(&lease).await.unwrap();
+    store.release(&lease, Changes::default(), Rest::Nothing).await.unwrap();
     let (opened, _) = journal(&store).await;
     assert!(opened.head() < EVERY && recover(&opened).await.unwrap().checkpoint.is_none());
     let (_, opened, _) = kept(&vec![plain(); 140], &vec![plain(); 60]).await;
