@@ -15,8 +15,9 @@ use safepoint_snapshot::{PathChange, RestorePlan, Restored, Snapshot, Snapshots}
 
 use crate::{
     render::{
+        call,
         chat::rewind::{Extent, NOT_UNDONE},
-        text::{brief, cut, in_a_row, one_line, said},
+        text::{cut, in_a_row, one_line, said},
     },
     session::snapshots::Moment,
 };
@@ -273,7 +274,7 @@ fn in_words(call: &str) -> String {
     let Some((tool, args)) = call.split_once(' ') else { return call.to_owned() };
     let mut read = serde_json::Deserializer::from_str(args).into_iter::<serde_json::Value>();
     match read.next() {
-        Some(Ok(value)) => format!("{tool} {}{}", brief(&value), &args[read.byte_offset()..]),
+        Some(Ok(value)) => format!("{tool} {}{}", call::in_words(tool, &value), &args[read.byte_offset()..]),
         _ => call.to_owned(),
     }
 }

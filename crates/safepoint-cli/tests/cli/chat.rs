@@ -252,8 +252,8 @@ fn a_width_that_changes_leaves_one_pane() {
     for columns in [90, 60, 80, 50, 100, 40] {
         chat.terminal.resize(columns);
     }
-    // The hint is longer than the new width, so it is cut only once the pane is drawn for it.
-    chat.terminal.until("auto · Enter steers · Alt-Enter queues …");
+    // The hint is longer than the new width, so it is in two rows only once the pane is drawn for it.
+    chat.terminal.until("auto · Enter steers · Alt-Enter queues\nEsc stops · /help");
     let screen = chat.terminal.screen();
     assert_eq!(
         (screen.matches("Enter steers").count(), screen.matches("● shell").count()),

@@ -65,7 +65,7 @@ fn a_conversation_is_measured_compacted_and_measured_again() {
     say(&mut chat, "what is it, at length?");
     chat.until("21 % of 20k · $0.0100 · 4.0k in · 200 out · 1 round");
     say(&mut chat, "/context");
-    chat.until("counted by the provider");
+    chat.until("as the provider counted");
     chat.until("your messages");
     say(&mut chat, "/compact the number");
     chat.until("compacted to a summary and the newest messages: about");
@@ -82,7 +82,7 @@ fn a_conversation_is_measured_compacted_and_measured_again() {
     let mut again = world.chat(&["--session", "otter"]);
     again.until("$0.0216 · 9.5k in · 260 out");
     say(&mut again, "/cost");
-    again.until("all    9.5k");
+    again.until("all  9.5k");
     again.press("\x04");
     assert_eq!(again.end().0, 0);
 }

@@ -146,7 +146,7 @@ fn going_back_restores_files_names_what_stays_done_and_is_undone() {
     ask(&mut chat, "/rewind", "Turns to go back to");
     // The newest turn is marked.
     chat.press("\r");
-    chat.until("b conversation and files go back");
+    chat.until("b both go back");
     let screen = chat.screen();
     for row in [
         "Going back to before turn-2: two",
@@ -154,11 +154,12 @@ fn going_back_restores_files_names_what_stays_done_and_is_undone() {
         "replaced      a.txt",
         "removed       b.txt",
         "notes.md  changed by another person or program",
-        "shell {\"command\":\"echo made > b.txt\"} (done)",
+        "shell echo made > b.txt (done)",
     ] {
         assert!(screen.contains(row), "{row}:\n{screen}");
     }
-    assert!(!screen.contains("\"path\":\"a.txt\"} (done)"), "its file is restored:\n{screen}");
+    let is_undone = |row: &str| row.contains("_file ") && row.contains("(done)");
+    assert!(!screen.lines().any(is_undone), "its file is restored:\n{screen}");
     assert_eq!(world.read("a.txt").unwrap(), "agent", "nothing has happened yet");
 
     chat.press("b");
@@ -200,11 +201,11 @@ fn a_chat_in_memory_goes_back_and_escape_changes_nothing() {
     chat.press("\x1b");
     chat.until("Turns to go back to");
     chat.press("\r");
-    chat.until("b conversation and files go back");
+    chat.until("b both go back");
     chat.press("\x1b");
     chat.until(IDLE);
     assert_eq!(world.read("a.txt").unwrap(), "agent");
-    ask(&mut chat, "/rewind 2", "b conversation and files go back");
+    ask(&mut chat, "/rewind 2", "b both go back");
     chat.press("c");
     chat.until("Went back to before turn-2");
     chat.until("› two");
@@ -234,7 +235,7 @@ fn what_an_approved_call_changed_goes_back_and_a_named_file_too() {
     world.until_after(1);
     world.write("my notes", "new");
     ask(&mut chat, "/rewind 1 nowhere", "not among the files that are left: nowhere");
-    ask(&mut chat, "/rewind 1 \"my notes\"", "b conversation and files go back");
+    ask(&mut chat, "/rewind 1 \"my notes\"", "b both go back");
     let screen = chat.screen();
     assert!(screen.contains("replaced      a.txt") && screen.contains("replaced      my notes"), "{screen}");
     chat.press("b");
@@ -261,7 +262,7 @@ fn without_snapshots_the_conversation_alone_goes_back() {
     ask(&mut chat, "/rewind 2", "c the conversation goes back · Esc changes nothing");
     let screen = chat.screen();
     assert!(screen.contains("not restored: snapshots are off"), "{screen}");
-    assert!(screen.contains("\"path\":\"a.txt\"} (done)"), "what it wrote stays:\n{screen}");
+    assert!(screen.contains("write_file a.txt (done)"), "what it wrote stays:\n{screen}");
     assert!(!world.place.path().join(".local/state/safepoint/snapshots").exists());
     chat.press("\x1b");
     chat.press(CTRL_D);
