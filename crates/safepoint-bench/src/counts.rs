@@ -1,5 +1,5 @@
 //! Counts of one round and of one stop: allocations, tasks, wake-ups of the thread, syncs, system calls. They depend little on
-//! how busy a machine is, so each but the system calls is a gate: a tenth above what is written down in the document fails. What
+//! how busy a machine is, so each but the system calls and a store's wake-ups is a gate: a tenth above what is written down in the document fails. What
 //! they do depend on is how a reply arrives, in one piece or in two; the bare loop over hyper has that too, and what it counts
 //! more than is written down for it, ours may count more, of what a piece makes: wake-ups, and all that a stop has.
 
@@ -83,7 +83,9 @@ impl Counted {
     /// The most that it may be, by what a table has for it; nothing if it is no gate. A line that the table does not have may
     /// not be there at all.
     fn most(&self, table: &str) -> Option<f64> {
-        if self.unit == traced::SYSTEM_CALLS {
+        // How often the thread sleeps for a store is a matter of when the store's thread has a processor.
+        let is_of_a_store = self.unit == SLEEPS && [UNSAFE, READ_ONLY].contains(&self.what);
+        if self.unit == traced::SYSTEM_CALLS || is_of_a_store {
             return None;
         }
         let Some((hyper, ours)) = self.written(table) else { return Some(0.0) };
