@@ -6,7 +6,7 @@ use futures_util::TryFutureExt as _;
 use safepoint::{
     Agent, Session,
     ids::{ApprovalId, NodeId, SessionId},
-    raw::store::{self as raw, Appended, Durability, Lease, StoreFuture, Write},
+    raw::store::*,
     session::{ChatPlanner, SessionStop},
     store::{MemoryStore, NewNode, OwnerProcess, SessionRow, Store},
 };
@@ -16,11 +16,10 @@ use safepoint_models::openai;
 #[derive(Debug)]
 pub(crate) struct Audited(pub(crate) Arc<dyn Store>);
 
+type To<'s, T> = StoreFuture<'s, T>;
 macro_rules! pass_on {
     ($($name:ident($($argument:ident: $type:ty),*) -> $answer:ty;)*) => {
-        $(fn $name(&self, $($argument: $type),*) -> StoreFuture<'_, $answer> {
-            self.0.$name($($argument),*)
-        })*
+        $(fn $name(&self, $($argument: $type),*) -> $answer { self.0.$name($($argument),*) })*
     };
 }
 
@@ -30,29 +29,21 @@ impl Store for Audited {
         Box::pin(appended.inspect_ok(|done| (done.first..done.next).for_each(|at| println!("kept {at}"))))
     }
 
-    fn changes(&self, node: &raw::NodeLease) -> raw::ChangeStream {
-        self.0.changes(node)
-    }
-
     pass_on! {
-        create(session: raw::NewSession) -> SessionRow; open(session: &SessionId) -> SessionRow;
-        list(most: usize, older: Option<raw::PageCursor>) -> Vec<SessionRow>;
-        remove(session: &SessionId) -> (); join(node: NewNode) -> raw::NodeLease;
-        beat(node: &raw::NodeLease, load: u32) -> (); leave(node: &NodeId, how: raw::Leaving) -> ();
-        nodes() -> Vec<raw::NodeRow>; bury() -> Vec<NodeId>; due(most: usize) -> Vec<raw::Due>;
-        acquire(session: &SessionId, node: &raw::NodeLease) -> Lease;
-        release(lease: &Lease, seen: raw::Changes, rest: raw::Rest) -> (); unpark(session: &SessionId) -> ();
-        tenures(session: &SessionId) -> Vec<raw::Tenure>;
-        ask_stops(among: raw::Among, stop: raw::StopIntent) -> u64;
-        read(session: &SessionId, from: u64, most: usize) -> raw::Page;
-        check(session: &SessionId) -> raw::ChainCheck; inbox(session: &SessionId) -> Vec<raw::InboxRow>;
-        push(session: &SessionId, item: raw::NewItem) -> raw::Pushed;
-        withdraw(session: &SessionId, item: u64) -> raw::Withdrawn;
-        ask_stop(session: &SessionId, stop: raw::StopIntent) -> u64;
-        stops(session: &SessionId, after: u64) -> Vec<raw::StopRow>;
-        decide(session: &SessionId, decision: raw::NewDecision) -> raw::DecisionResult;
-        approval(session: &SessionId, id: &ApprovalId) -> Option<raw::ApprovalRow>;
-        approvals(session: &SessionId) -> Vec<raw::ApprovalRow>; notice(session: &SessionId) -> raw::Changes;
+        create(session: NewSession) -> To<'_, SessionRow>; open(session: &SessionId) -> To<'_, SessionRow>;
+        list(most: usize, older: Option<PageCursor>) -> To<'_, Vec<SessionRow>>; remove(session: &SessionId) -> To<'_, ()>;
+        join(node: NewNode) -> To<'_, NodeLease>; beat(node: &NodeLease, load: u32) -> To<'_, ()>;
+        leave(node: &NodeId, how: Leaving) -> To<'_, ()>; nodes() -> To<'_, Vec<NodeRow>>; changes(node: &NodeLease) -> ChangeStream;
+        bury() -> To<'_, Vec<NodeId>>; due(most: usize) -> To<'_, Vec<Due>>;
+        acquire(session: &SessionId, node: &NodeLease) -> To<'_, Lease>; release(lease: &Lease, seen: Changes, rest: Rest) -> To<'_, ()>;
+        unpark(session: &SessionId) -> To<'_, ()>; tenures(session: &SessionId) -> To<'_, Vec<Tenure>>;
+        ask_stops(among: Among, stop: StopIntent) -> To<'_, u64>; read(session: &SessionId, from: u64, most: usize) -> To<'_, Page>;
+        check(session: &SessionId) -> To<'_, ChainCheck>; inbox(session: &SessionId) -> To<'_, Vec<InboxRow>>;
+        push(session: &SessionId, item: NewItem) -> To<'_, Pushed>; withdraw(session: &SessionId, item: u64) -> To<'_, Withdrawn>;
+        ask_stop(session: &SessionId, stop: StopIntent) -> To<'_, u64>; stops(session: &SessionId, after: u64) -> To<'_, Vec<StopRow>>;
+        decide(session: &SessionId, decision: NewDecision) -> To<'_, DecisionResult>;
+        approval(session: &SessionId, id: &ApprovalId) -> To<'_, Option<ApprovalRow>>;
+        approvals(session: &SessionId) -> To<'_, Vec<ApprovalRow>>; notice(session: &SessionId) -> To<'_, Changes>;
     }
 }
 
@@ -61,8 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let builder = Session::builder(ChatPlanner::new(Agent::builder(openai::from_env("gpt-5.2")?).build()));
     let store = Arc::new(Audited(Arc::new(MemoryStore::default())));
     let session: Session<String> = builder.open(store, "diary".into(), OwnerProcess::here()).await?;
-    let ticket = session.push("Hello?".to_owned()).map_err(|error| error.to_string())?;
-    println!("{:?}", ticket.outcome().await);
+    println!("{:?}", session.push("Hello?".to_owned()).map_err(|error| error.to_string())?.outcome().await);
     session.stop(SessionStop::at_turn_end());
     session.done().await;
     Ok(())

@@ -109,7 +109,8 @@ pub(crate) fn written() -> Vec<OsString> {
     let mut args: Vec<OsString> = std::env::args_os().collect();
     let is_of_chat = |arg: &OsString| {
         let arg = arg.to_string_lossy();
-        arg.contains(char::is_whitespace) || (arg.starts_with('-') && !OWN.contains(&&*arg))
+        let is_text = arg.trim().contains(' ') && !arg.contains(char::is_control);
+        is_text || (arg.starts_with('-') && !OWN.contains(&&*arg))
     };
     match args.get(1) {
         Some(first) if matches!(&*first.to_string_lossy(), "-p" | "--print") => args[1] = "run".into(),

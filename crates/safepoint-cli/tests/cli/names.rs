@@ -30,7 +30,7 @@ fn a_mistake_in_the_command_line_hides_nothing() {
             &["run", "--session", "s%"],
             &["run", "hi", "--model", "openai%"],
             &["run", "hi", "--tools", "shel%"],
-            &["chat", "one%"],
+            &["chat", "hi", "one%"],
             &["trace", "none%"],
             &["stop", "none%"],
         ] {

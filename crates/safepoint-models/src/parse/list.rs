@@ -27,7 +27,7 @@ const MOST_LETTERS: usize = 200;
 /// A list as the wires give it: `data` with an `id` (OpenAI, Anthropic), or `models` with a `name` (Gemini).
 #[derive(Deserialize)]
 struct Listed {
-    #[serde(default, alias = "models")]
+    #[serde(alias = "models")]
     data: Vec<ListedModel>,
 }
 
