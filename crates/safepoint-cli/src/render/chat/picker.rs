@@ -3,7 +3,7 @@
 //! **Invariants**: a function of its rows and its keys; the marked row stays marked while it is among those that match; a text
 //! of a row is shown in one line, and never obeyed.
 //!
-//! ```ignore
+//! ```text
 //! let mut picker = Picker::new("Models", vec![PickRow::new("openai:gpt-5.2", ["gpt-5.2", "400k"])]);
 //! match picker.key(key) {
 //!     Picked::Chosen(id) => …,   // the key of the row
