@@ -61,7 +61,7 @@ impl World {
         (output.status.code().unwrap(), String::from_utf8_lossy(&said).into_owned())
     }
 
-    /// What the model was told of its call.
+    /// What the model learned about its call.
     fn told(&self) -> String {
         let all = self.server.logged();
         all.iter().rev().find(|line| line["type"] == "request").unwrap().to_string()

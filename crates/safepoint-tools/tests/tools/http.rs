@@ -86,7 +86,7 @@ async fn an_address_that_is_not_public_takes_a_rule_of_its_own() {
     assert!(was_asked.try_recv().is_err(), "nobody was connected to");
 }
 
-/// S8.9: where only a rule could open an address, nobody is asked whether its origin may be reached.
+/// S8.9: where only a rule could open an address, there is no question whether its origin may be reached.
 #[tokio::test]
 async fn no_question_is_put_that_no_answer_could_open() {
     let mut bench = Bench::new();
