@@ -34,6 +34,7 @@ mod cli {
     mod names;
     mod newcomer;
     mod outgoing;
+    mod place;
     mod practice;
     mod project;
     mod prompt;

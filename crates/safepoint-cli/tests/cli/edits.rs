@@ -5,47 +5,37 @@ use std::{fs, path::PathBuf};
 use safepoint_testkit::wait::until;
 use serde_json::{Value, json};
 
-use super::terminal::Terminal;
-use crate::{Practice, safepoint};
+use super::{
+    place::{IDLE, Place},
+    terminal::Terminal,
+};
+use crate::safepoint;
 
-const IDLE: &str = "Enter sends";
 /// The hint of a question that can be answered.
 const ASKS: &str = "y yes · n no";
 
 /// A directory to work in, and a server.
-struct World {
-    place: tempfile::TempDir,
-    server: Practice,
-}
+struct World(Place);
 
 impl World {
     fn new(replies: &Value) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir(place.path().join("work")).unwrap();
-        fs::write(place.path().join("work/a.txt"), numbered()).unwrap();
-        Self { place, server: Practice::start(&json!({ "replies": replies }).to_string()) }
+        let place = Place::new(replies);
+        fs::write(place.path("work/a.txt"), numbered()).unwrap();
+        Self(place)
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.place.path().join("work").join(name)
+        self.0.path("work").join(name)
     }
 
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    fn text(&self, name: &str) -> String {
-        self.place.path().join(name).display().to_string()
-    }
-
     fn chat(&self, more: &[&str]) -> Terminal {
-        let (home, root) = (self.text(""), self.text("work"));
-        let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--root", &root];
         // A pager that waits for a line at the terminal, so that a test sees it open.
         let pager = "cat; echo THE PAGER; read line < /dev/tty";
-        let variables = [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home), ("PAGER", pager)];
-        let mut chat = Terminal::spawn(&[&chat[..], more].concat(), &variables);
-        chat.until(IDLE);
+        let mut chat = self.0.chat(more, &[("PAGER", pager)]);
         chat.press("edit it");
         chat.until("› edit it");
         chat.press("\r");
@@ -54,7 +44,7 @@ impl World {
     }
 
     fn run(&self, args: &[&str]) -> (i32, String) {
-        let (home, store) = (self.text(""), self.text("store.db"));
+        let (home, store) = (self.0.text(""), self.0.text("store.db"));
         let mut command = safepoint(&[args, &["--store", &store]].concat());
         let output = command.env("HOME", &home).env("XDG_RUNTIME_DIR", &home).output().unwrap();
         let said = [&output.stdout[..], &output.stderr].concat();
@@ -63,7 +53,7 @@ impl World {
 
     /// What the model learned about its call.
     fn told(&self) -> String {
-        let all = self.server.logged();
+        let all = self.0.server.logged();
         all.iter().rev().find(|line| line["type"] == "request").unwrap().to_string()
     }
 }
@@ -141,7 +131,7 @@ fn the_pager_has_the_terminal_and_gives_it_back() {
 #[test]
 fn another_process_shows_the_diff_and_its_yes_is_bound_to_it() {
     let world = World::new(&replaces());
-    let (root, url) = (world.text("work"), world.server.url.clone());
+    let (root, url) = (world.0.text("work"), world.0.server.url.clone());
     let run = ["run", "--session", "trip", "--base-url", &url, "--model", "openai:x", "--root", &root];
     let (code, said) = world.run(&[&run[..], &["--tools", "write_file", "edit it"]].concat());
     assert_eq!(code, 11, "{said}");
@@ -161,10 +151,10 @@ fn another_process_shows_the_diff_and_its_yes_is_bound_to_it() {
 #[test]
 fn without_a_terminal_an_edit_shows_what_it_changed() {
     let world = World::new(&replaces());
-    let (root, url) = (world.text("work"), world.server.url.clone());
+    let (root, url) = (world.0.text("work"), world.0.server.url.clone());
     let run = ["run", "--base-url", &url, "--model", "openai:x", "--root", &root, "--approve", "auto"];
     let mut command = safepoint(&[&run[..], &["--tools", "write_file", "edit it"]].concat());
-    let output = command.env("HOME", world.text("")).output().unwrap();
+    let output = command.env("HOME", world.0.text("")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("    2 -line 2\n    2 +line two\n"), "{said}");
     assert!(!said.contains('\u{1b}'), "{said:?}");

@@ -4,45 +4,26 @@ use std::{fs, path::Path};
 
 use serde_json::{Value, json};
 
-use super::terminal::Terminal;
-use crate::Practice;
+use super::{
+    place::{IDLE, Place},
+    terminal::Terminal,
+};
 
-const IDLE: &str = "Enter sends";
 const CONFIG: &str = "window = 20000\n[prices.\"openai:x\"]\ninput = 2.0\noutput = 10.0\n";
 
-struct World {
-    place: tempfile::TempDir,
-    server: Practice,
-}
+struct World(Place);
 
 impl World {
     fn new(replies: &Value) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir(place.path().join("work")).unwrap();
-        fs::write(place.path().join("config.toml"), CONFIG).unwrap();
-        Self { place, server: Practice::start(&json!({ "replies": replies }).to_string()) }
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.place.path().join(name).display().to_string()
+        let place = Place::new(replies);
+        fs::write(place.path("config.toml"), CONFIG).unwrap();
+        Self(place)
     }
 
     fn chat(&self, more: &[&str]) -> Terminal {
-        let (home, root, config) = (self.path(""), self.path("work"), self.path("config.toml"));
-        let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--root", &root];
-        let chat =
-            [&chat[..], &["--config", &config, "--approve", "auto", "--sandbox", "off"], more].concat();
-        let variables =
-            [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home), ("TMPDIR", &*home)];
-        let chat = Terminal::spawn(&chat, &variables);
-        chat.until(IDLE);
-        chat
-    }
-
-    /// The bodies of the requests.
-    fn requests(&self) -> Vec<Value> {
-        let lines = self.server.logged().into_iter().filter(|line| line["type"] == "request");
-        lines.map(|line| line["body"].clone()).collect()
+        let config = self.0.text("config.toml");
+        let usual = ["--config", &config, "--approve", "auto", "--sandbox", "off"];
+        self.0.chat(&[&usual[..], more].concat(), &[])
     }
 }
 
@@ -75,7 +56,7 @@ fn a_conversation_is_measured_compacted_and_measured_again() {
     chat.until(IDLE);
     chat.press("\x04");
     assert_eq!(chat.end().0, 0);
-    let requests = world.requests();
+    let requests = world.0.requests();
     let texts: Vec<String> = requests.iter().map(Value::to_string).collect();
     assert!(texts[1].contains("keeps this in particular: the number"), "{}", texts[1]);
     assert!(texts[2].contains("in short: they asked") && !texts[2].contains("at length?"), "{}", texts[2]);
@@ -105,14 +86,14 @@ fn one_call_is_stopped_alone_and_another_is_moved_to_the_background() {
     chat.until("stopping shell alone; the turn continues");
     chat.until("│ begun two");
     let alive = |name: &str| {
-        let pid = fs::read_to_string(world.path("work") + "/" + name).unwrap();
+        let pid = fs::read_to_string(world.0.text("work") + "/" + name).unwrap();
         Path::new("/proc").join(pid.trim()).exists()
     };
     assert!(!alive("one") && alive("two"));
     chat.press("\x02");
     chat.until("went on");
     assert!(alive("two"), "it goes on");
-    let requests = world.requests();
+    let requests = world.0.requests();
     assert!(requests[2].to_string().contains("the user moved it to the background"), "{}", requests[2]);
     chat.press("\x04");
     chat.end();

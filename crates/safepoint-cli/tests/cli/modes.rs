@@ -4,42 +4,31 @@ use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
 
-use super::terminal::Terminal;
-use crate::{Practice, check, lines, safepoint};
+use super::{place::Place, terminal::Terminal};
+use crate::{check, lines, safepoint};
 
 const SHIFT_TAB: &str = "\x1b[Z";
 const PLAN: &str = "1. write the file **new.txt**";
 
 /// A home, a directory to work in, and a model.
-struct World {
-    place: tempfile::TempDir,
-    server: Practice,
-}
+struct World(Place);
 
 impl World {
     fn new(replies: &Value) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir(place.path().join("work")).unwrap();
-        Self { place, server: Practice::start(&json!({ "replies": replies }).to_string()) }
+        Self(Place::new(replies))
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.place.path().join("work").join(name)
+        self.0.path("work").join(name)
     }
 
     fn chat(&self, more: &[&str]) -> Terminal {
-        let home = self.place.path().display().to_string();
-        let root = self.path("").display().to_string();
-        let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--root", &root];
-        let variables = [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home)];
-        let chat = Terminal::spawn(&[&chat[..], more].concat(), &variables);
-        chat.until("Enter sends");
-        chat
+        self.0.chat(more, &[])
     }
 
     /// The names of the tools that each request offered.
     fn offered(&self) -> Vec<Vec<String>> {
-        let requests = self.server.logged().into_iter().filter(|line| line["type"] == "request");
+        let requests = self.0.server.logged().into_iter().filter(|line| line["type"] == "request");
         let names = |request: Value| {
             let tools = request.pointer("/body/tools").and_then(Value::as_array).cloned().unwrap_or_default();
             tools
@@ -123,7 +112,7 @@ fn a_run_in_plan_mode_changes_nothing_and_its_answer_is_the_plan() {
     let world = World::new(&json!([write_file(), {"text": "I would write new.txt"}]));
     let root = world.path("").display().to_string();
     let run =
-        ["run", "--base-url", &world.server.url, "--model", "openai:x", "--tools", "all", "--root", &root];
+        ["run", "--base-url", &world.0.server.url, "--model", "openai:x", "--tools", "all", "--root", &root];
     let output = safepoint(&[&run[..], &["--mode", "plan", "--approve", "auto", "--json", "go"]].concat())
         .output()
         .unwrap();

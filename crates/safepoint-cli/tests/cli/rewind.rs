@@ -8,28 +8,26 @@ use std::{
 use safepoint_testkit::wait::until;
 use serde_json::{Value, json};
 
-use super::{kept::check, terminal::Terminal};
-use crate::{Practice, safepoint};
+use super::{
+    kept::check,
+    place::{IDLE, Place},
+    terminal::Terminal,
+};
+use crate::safepoint;
 
-const IDLE: &str = "Enter sends";
 const CTRL_D: &str = "\x04";
 const CTRL_U: &str = "\x15";
 
 /// A home, a directory to work in, and a server.
-struct World {
-    place: tempfile::TempDir,
-    server: Practice,
-}
+struct World(Place);
 
 impl World {
     fn new(replies: &Value) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir(place.path().join("work")).unwrap();
-        Self { place, server: Practice::start(&json!({ "replies": replies }).to_string()) }
+        Self(Place::new(replies))
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.place.path().join("work").join(name)
+        self.0.path("work").join(name)
     }
 
     fn write(&self, name: &str, content: &str) {
@@ -41,16 +39,11 @@ impl World {
     }
 
     fn text(&self, name: &str) -> String {
-        self.place.path().join(name).display().to_string()
+        self.0.text(name)
     }
 
     fn chat(&self, more: &[&str]) -> Terminal {
-        let (home, root) = (self.text(""), self.text("work"));
-        let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--root", &root];
-        let variables = [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home)];
-        let chat = Terminal::spawn(&[&chat[..], more].concat(), &variables);
-        chat.until(IDLE);
-        chat
+        self.0.chat(more, &[])
     }
 
     /// The exit code, what is on stdout, and all that was said.
@@ -67,14 +60,14 @@ impl World {
     fn until_after(&self, turn: usize) {
         let label = format!("label after%20turn-{turn}%20");
         until(format_args!("the snapshot after turn {turn}"), || {
-            let newest = snapshots(self.place.path()).into_iter().max();
+            let newest = snapshots(&self.0.path("")).into_iter().max();
             newest.is_some_and(|(_, its)| its.starts_with(&label))
         });
     }
 
     /// The messages of the last request.
     fn last_request(&self) -> String {
-        let all = self.server.logged();
+        let all = self.0.server.logged();
         all.iter().rev().find(|line| line["type"] == "request").unwrap().to_string()
     }
 }
@@ -263,7 +256,7 @@ fn without_snapshots_the_conversation_alone_goes_back() {
     let screen = chat.screen();
     assert!(screen.contains("not restored: snapshots are off"), "{screen}");
     assert!(screen.contains("write_file a.txt (done)"), "what it wrote stays:\n{screen}");
-    assert!(!world.place.path().join(".local/state/safepoint/snapshots").exists());
+    assert!(!world.0.path(".local/state/safepoint/snapshots").exists());
     chat.press("\x1b");
     chat.press(CTRL_D);
     assert_eq!(chat.end().0, 0);

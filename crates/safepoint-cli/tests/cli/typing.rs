@@ -4,17 +4,19 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant},
 };
 
 use safepoint_testkit::wait::until;
 use serde_json::{Value, json};
 
-use super::{practice::DOT, terminal::Terminal};
-use crate::Practice;
+use super::{
+    place::{IDLE, Place},
+    practice::DOT,
+    terminal::Terminal,
+};
 
-const IDLE: &str = "Enter sends";
 const ESC: &str = "\x1b";
 const TAB: &str = "\t";
 const CTRL_C: &str = "\x03";
@@ -23,45 +25,27 @@ const CTRL_G: &str = "\x07";
 const CTRL_R: &str = "\x12";
 
 /// A home, a directory to work in, and a server.
-struct World {
-    place: tempfile::TempDir,
-    server: Practice,
-}
+struct World(Place);
 
 impl World {
     fn new(replies: &Value) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        fs::create_dir(place.path().join("work")).unwrap();
-        Self { place, server: Practice::start(&json!({ "replies": replies }).to_string()) }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
-    }
-
-    fn text(&self, name: &str) -> String {
-        self.path(name).display().to_string()
+        Self(Place::new(replies))
     }
 
     /// A program of one line.
     fn program(&self, name: &str, line: &str) -> String {
-        let path = self.path(name);
+        let path = self.0.path(name);
         fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        self.text(name)
+        self.0.text(name)
     }
 
     fn chat(&self, more: &[&str], variables: &[(&str, &str)]) -> Terminal {
-        let (home, root) = (self.text(""), self.text("work"));
-        let chat = ["chat", "--base-url", &self.server.url, "--model", "openai:x", "--root", &root];
-        let usual = [("TERM", "xterm"), ("HOME", &*home), ("XDG_RUNTIME_DIR", &*home), ("TMPDIR", &*home)];
-        let chat = Terminal::spawn(&[&chat[..], more].concat(), &[&usual[..], variables].concat());
-        chat.until(IDLE);
-        chat
+        self.0.chat(more, variables)
     }
 
     fn requests(&self) -> Vec<String> {
-        let all = self.server.logged();
+        let all = self.0.server.logged();
         all.iter().filter(|line| line["type"] == "request").map(ToString::to_string).collect()
     }
 }
@@ -94,7 +78,7 @@ fn lives(word: &str) -> bool {
 #[test]
 fn an_own_command_is_shown_goes_with_the_next_message_and_is_stopped() {
     let world = World::new(&json!([{"text": "I see the otter"}]));
-    let gate = world.text("gate");
+    let gate = world.0.text("gate");
     let mut chat = world.chat(&["--approve", "deny"], &[]);
     say(&mut chat, &format!("!echo an otter; until [ -e {gate} ]; do sleep 0.05; done; echo and its cub"));
     chat.until("  an otter");
@@ -149,7 +133,7 @@ fn the_external_editor_has_the_terminal_and_gives_it_back() {
     chat.until("fine");
     chat.until(IDLE);
     leave(chat);
-    let folders = fs::read_dir(world.path("")).unwrap().flatten();
+    let folders = fs::read_dir(world.0.path("")).unwrap().flatten();
     let folders = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with("safepoint-output"));
     let left: Vec<_> = folders.flat_map(|folder| fs::read_dir(folder.path()).unwrap().flatten()).collect();
     assert!(left.is_empty(), "its files are gone: {left:?}");
@@ -173,16 +157,16 @@ fn a_turn_goes_on_while_the_editor_is_open() {
         {"text": "the call has ended"},
     ]));
     let editor =
-        world.program("editor", &format!("until [ -e {} ]; do sleep 0.05; done", world.text("closed")));
+        world.program("editor", &format!("until [ -e {} ]; do sleep 0.05; done", world.0.text("closed")));
     let mut chat = world.chat(&["--approve", "auto"], &[("EDITOR", &editor)]);
     say(&mut chat, "go");
     chat.until("● shell");
     chat.press(CTRL_G);
     until("the editor is open", || !chat.screen().contains("● shell"));
-    fs::write(world.path("gate"), "").unwrap();
+    fs::write(world.0.path("gate"), "").unwrap();
     until("the turn goes on", || world.requests().len() == 2);
     assert!(!chat.screen().contains("the call has ended"));
-    fs::write(world.path("closed"), "").unwrap();
+    fs::write(world.0.path("closed"), "").unwrap();
     chat.until("the call has ended");
     chat.until(IDLE);
     leave(chat);
@@ -192,7 +176,7 @@ fn a_turn_goes_on_while_the_editor_is_open() {
 #[test]
 fn files_are_completed_and_images_attached() {
     let world = World::new(&json!([{"text": "a dot"}]));
-    let work = world.path("work");
+    let work = world.0.path("work");
     fs::create_dir(work.join("pictures")).unwrap();
     fs::write(work.join("pictures/one dot.png"), DOT).unwrap();
     fs::write(work.join("pictures/ignored dot.png"), DOT).unwrap();
@@ -228,13 +212,13 @@ fn files_are_completed_and_images_attached() {
 #[test]
 fn the_search_finds_what_was_entered_in_other_chats() {
     let world = World::new(&json!([{"text": "noted"}]));
-    let store = world.text("store.db");
+    let store = world.0.text("store.db");
     let mut chat = world.chat(&["--session", "trip", "--store", &store], &[]);
     say(&mut chat, "feed the otter");
     chat.until("noted");
     chat.until(IDLE);
     leave(chat);
-    let file = world.path(".local/state/safepoint/inputs.jsonl");
+    let file = world.0.path(".local/state/safepoint/inputs.jsonl");
     until("it is kept", || fs::read_to_string(&file).is_ok_and(|kept| kept == "\"feed the otter\"\n"));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let mut chat = world.chat(not_stored(), &[]);
