@@ -200,6 +200,7 @@ impl Driver {
             Woke::Later(later) => self.take_later(later),
             // Where there is no shell that could stop this job, nothing has.
             Woke::Time if self.away.is_some_and(|away| away.elapsed() >= UNSTOPPED) => self.go_on(),
+            Woke::Time if self.away.is_none() => self.desk.keys.look_again(),
             Woke::Time => {}
         }
     }

@@ -10,7 +10,12 @@ use std::{
 
 use crossterm::event::{Event as Key, EventStream};
 use futures_util::StreamExt as _;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, kill_process},
+    stdio::stdin,
+    termios::{OptionalActions, tcgetattr, tcsetattr},
+};
 use tokio::{io::AsyncWriteExt as _, process::Command};
 
 use super::driver::Driver;
@@ -71,6 +76,21 @@ impl Keys {
         match &mut self.0 {
             Some(keys) => keys.next().await,
             None => std::future::pending().await,
+        }
+    }
+
+    /// Asks the terminal to announce once more what it holds. The reader learns of new bytes alone, and forgets them where a
+    /// change of size, or the end of an earlier reader, comes in the same moment: a key would then wait for the next one.
+    pub(crate) fn look_again(&self) {
+        let stdin = stdin();
+        let mut asked = [PollFd::new(&stdin, PollFlags::IN)];
+        let holds =
+            self.0.is_some() && poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        if holds
+            && let Ok(mode) = tcgetattr(stdin)
+            && tcsetattr(stdin, OptionalActions::Now, &mode).is_err()
+        {
+            // The terminal is gone, which its end says.
         }
     }
 
