@@ -42,7 +42,7 @@ impl Driver {
         let lent = lent.clone();
         signals.answer(move |got| {
             // A Ctrl-C is for the program that has the terminal.
-            if got == Signal::Interrupt && lent.is_lent() {
+            if got == Signal::Interrupt && lent.takes_interrupt() {
                 return None;
             }
             processes.end_jobs();
@@ -98,12 +98,10 @@ impl Driver {
             Signal::Interrupt | Signal::Terminate => received.got.exit_code(),
             Signal::Hangup => code::HUNG_UP,
         };
-        if received.got == Signal::Interrupt && self.desk.lent.is_lent() {
-            return;
-        }
         match received.answered {
             Answered::With(None) => {}
             Answered::With(Some(_)) => self.quits(Leave::AtOnce, number, received.at),
+            Answered::NotYet if received.got == Signal::Interrupt && self.desk.lent.takes_interrupt() => {}
             Answered::NotYet => self.quit(Leave::AtOnce, number),
         }
     }

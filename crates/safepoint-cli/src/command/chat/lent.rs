@@ -4,8 +4,10 @@
 
 use std::{
     io,
+    os::unix::process::ExitStatusExt as _,
     process::ExitStatus,
     sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 
 use crossterm::event::{Event as Key, EventStream};
@@ -33,11 +35,24 @@ struct Loan {
     is_lent: bool,
     /// The process that has it, while there is one.
     pid: Option<Pid>,
+    /// When a Ctrl-C ended the last one: the signal came to this program too, which may take it up a moment later.
+    interrupted: Option<Instant>,
 }
+
+/// For so long after a Ctrl-C has ended the other program, this program's own signal of it may be still on its way.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
+/// What a shell answers for a command that a Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
 
 impl Lent {
     pub(crate) fn is_lent(&self) -> bool {
         lock(&self.0).is_lent
+    }
+
+    /// Whether an interrupt is the other program's. While the terminal is this program's, a Ctrl-C is a key and no signal.
+    pub(crate) fn takes_interrupt(&self) -> bool {
+        let mut loan = lock(&self.0);
+        loan.is_lent || loan.interrupted.take().is_some_and(|at| at.elapsed() < ON_ITS_WAY)
     }
 
     /// Ends the other program: the chat is over.
@@ -58,7 +73,13 @@ impl Lent {
             // It was left before it had read all.
         }
         let status = child.wait().await;
-        lock(&self.0).pid = None;
+        let by_ctrl_c = |status: &ExitStatus| {
+            status.signal() == Some(Signal::INT.as_raw()) || status.code() == Some(INTERRUPTED)
+        };
+        let mut loan = lock(&self.0);
+        loan.pid = None;
+        loan.interrupted = status.as_ref().is_ok_and(by_ctrl_c).then(Instant::now);
+        drop(loan);
         status
     }
 }
@@ -127,7 +148,7 @@ impl Driver {
         lock(&self.desk.lent.0).is_lent = false;
         self.desk.keys.take();
         // A key that was meant for the other program answers nothing.
-        self.state.pressed = Some(std::time::Instant::now());
+        self.state.pressed = Some(Instant::now());
         self.go_on();
     }
 }
