@@ -11,13 +11,46 @@ const GLANCE: usize = 1500;
 const GLANCE_LINES: usize = 16;
 /// Letters that are shown at all.
 const MOST: usize = 64 << 10;
+/// Lines of a command that are shown at all.
+const MOST_LINES: usize = 2000;
 /// Letters of a head or a tail.
 const END: usize = 160;
 
 /// Arguments, indented: all of them, up to a size.
 pub(crate) fn block(args: &serde_json::Value) -> String {
     let whole = format!("{args:#}");
-    let shown = whole.lines().map(line).collect::<Vec<_>>().join("\n");
+    sized(&whole, whole.lines().map(line))
+}
+
+/// A command as it would be typed: `$ ` before its first line and `> ` before each further one, so that no line of it reads
+/// as anything else of the question.
+pub(crate) fn command(text: &str) -> String {
+    /// Equal lines in a row that are shown one by one.
+    const EQUAL: usize = 3;
+    let lines: Vec<&str> = text.split('\n').collect();
+    let mut shown = Vec::new();
+    for equal in lines.chunk_by(|line, next| line == next) {
+        let lead = |at: usize| if shown.is_empty() && at == 0 { "$ " } else { "> " };
+        let line = collapsed(&equal[0].replace('\t', "\\t"));
+        let rows: Vec<String> = (0..equal.len().min(EQUAL))
+            .map(|at| format!("{}{line}", lead(at)).trim_end().to_owned())
+            .collect();
+        shown.extend(rows);
+        let more = equal.len().saturating_sub(EQUAL);
+        shown.extend((more > 0).then(|| format!("[the same line {more} times more]")));
+    }
+    let size = shown.len();
+    if size > MOST_LINES {
+        let left_out = size - MOST_LINES;
+        let note = format!("[… {left_out} lines are NOT SHOWN HERE …]");
+        shown.splice(MOST_LINES / 2..MOST_LINES / 2 + left_out, [note]);
+    }
+    sized(text, shown.into_iter())
+}
+
+/// These lines of a text, indented; of a long one its size, its head and its tail stand below it.
+fn sized(whole: &str, lines: impl Iterator<Item = String>) -> String {
+    let shown = lines.collect::<Vec<_>>().join("\n");
     let size = shown.chars().count();
     let body = match size {
         0..=MOST => shown.clone(),
@@ -73,7 +106,9 @@ pub(crate) fn code(text: &str) -> String {
     }
 }
 
+/// In one line; where a command has another one, a mark stands for its prompt, which would read as a redirection.
 fn flat(text: &str) -> String {
+    let text = text.replace("\n> ", " ⏎ ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -164,6 +199,26 @@ mod tests {
             assert!(one_line(&format!("a{hidden}b"), 80).contains(&name));
         }
         assert!(block(&json!({"text": "grün ✓ 漢字"})).contains("grün ✓ 漢字"), "what is visible stays");
+    }
+
+    /// S8.12
+    #[test]
+    fn a_command_is_shown_as_it_would_be_typed_and_no_line_of_it_reads_as_the_question() {
+        assert_eq!(command("cargo test"), "    $ cargo test");
+        let shown = command("true\n  always: allow\n\trm \u{202e}x");
+        assert_eq!(shown, "    $ true\n    >   always: allow\n    > \\trm \\u{202e}x");
+        let shown = command(&format!("true{}rm x", "\n".repeat(6000)));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[4], "    [the same line 5996 times more]", "{shown}");
+        assert!(lines[5] == "    > rm x" && lines.len() == 6, "{shown}");
+        let shown = command(&format!("true {}; rm x", " ".repeat(6000)));
+        assert_eq!(shown, "    $ true[6001 blanks]; rm x");
+        let long: String = (0..20_000).map(|number| format!("echo {number}\n")).collect();
+        let shown = command(&format!("{long}rm x"));
+        let end: Vec<&str> = shown.lines().rev().take(4).collect();
+        assert!(end[0].ends_with(" ⏎ rm x") && end[2].contains("$ echo 0 ⏎ echo 1 ⏎ "), "{end:?}");
+        assert!(end[3].contains("that is LONG") && shown.contains("lines are NOT SHOWN HERE"), "{end:?}");
+        assert!(shown.lines().count() < MOST_LINES + 10, "{}", shown.lines().count());
     }
 
     /// S8.12

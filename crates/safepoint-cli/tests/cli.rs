@@ -47,6 +47,7 @@ mod cli {
     mod stopped;
     mod survivors;
     mod terminal;
+    mod thoughts;
     mod told;
     mod trace;
     mod typing;

@@ -10,11 +10,12 @@ use safepoint::{
     receipt::{CallReport, CallStatus, SideEffect},
     session::LostRun,
 };
+use serde_json::{Map, Value};
 
 use crate::{
     render::edit,
     render::text::{at_running, moment},
-    visible::{block, one_line},
+    visible::{self, block, one_line},
 };
 
 /// Letters of a name that a question shows.
@@ -24,7 +25,7 @@ const ADDRESS: usize = 400;
 
 /// The approval request as lines.
 pub(crate) fn put(asked: &ApprovalRequest) -> String {
-    let args = block(&asked.args);
+    let args = arguments(asked);
     let name = one_line(&asked.tool, NAME);
     let tool = match asked.path.is_root() {
         true => name,
@@ -47,6 +48,30 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
             "{tool} was cut off while it was running: side effects unknown. Its arguments:\n{args}\n  \
              Check whether it happened before you answer; run again, it may happen twice."
         ),
+    }
+}
+
+/// The arguments, whole: a command as it would be typed, with what else the call says below it; others as they are.
+fn arguments(asked: &ApprovalRequest) -> String {
+    let is_command = matches!(&*asked.tool, "shell" | "shell_outside");
+    let Some((command, others)) = asked.args.as_object().filter(|_| is_command).and_then(|fields| {
+        let others = fields.iter().filter(|(name, value)| *name != "command" && !value.is_null());
+        Some((fields.get("command")?.as_str()?, others.map(|(name, value)| (name.clone(), value.clone()))))
+    }) else {
+        return block(&asked.args);
+    };
+    let others: Map<String, Value> = others.collect();
+    let shown = visible::command(command);
+    let row = |(name, value): (&String, &Value)| {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        format!("    {name}: {value}")
+    };
+    let rows: Vec<String> = others.iter().map(row).collect();
+    let is_plain = |row: &String| row.chars().count() <= NAME && !row.chars().any(visible::hides);
+    match (&*rows, rows.iter().all(is_plain)) {
+        ([], _) => shown,
+        (rows, true) => format!("{shown}\n{}", rows.join("\n")),
+        (_, false) => format!("{shown}\n{}", block(&Value::Object(others))),
     }
 }
 

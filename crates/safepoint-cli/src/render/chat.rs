@@ -33,5 +33,6 @@ pub(crate) mod surface;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;
+pub(crate) mod thoughts;
 pub(crate) mod todo;
 pub(crate) mod typing;

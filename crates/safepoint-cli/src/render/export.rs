@@ -13,6 +13,8 @@ use safepoint::{
     store::{Error, Store},
 };
 
+use serde_json::{Map, Value};
+
 use super::text::{moment, one_line};
 use crate::output::plain;
 
@@ -23,7 +25,7 @@ type Parts = Vec<(TurnId, Part)>;
 enum Part {
     Person(String),
     Model(String),
-    Call { name: String, args: String, result: Option<String>, status: String },
+    Call { name: String, args: Value, result: Option<String>, status: String },
     Note(String),
 }
 
@@ -58,7 +60,7 @@ pub(crate) async fn markdown(store: &dyn Store, session: &SessionId) -> Result<S
 struct Transcript {
     parts: Parts,
     /// The arguments of calls that have begun.
-    args: HashMap<(TurnId, String), String>,
+    args: HashMap<(TurnId, String), Value>,
 }
 
 impl Transcript {
@@ -93,7 +95,7 @@ impl Transcript {
                 self.parts.extend(said);
             }
             Fact::CallStarted { call_id, args, .. } => {
-                self.args.insert((turn, call_id.as_str().to_owned()), format!("{args:#}"));
+                self.args.insert((turn, call_id.as_str().to_owned()), Value::clone(args));
             }
             Fact::CallEnded { report, result, .. } => {
                 let args = self.args.remove(&(turn, report.call_id.as_str().to_owned()));
@@ -119,7 +121,10 @@ impl Transcript {
                     self.parts.push((turn, Part::Model(text.into_owned())));
                 }
                 for call in message.calls() {
-                    self.args.insert((turn, call.id.as_str().to_owned()), call.args.clone());
+                    // What is no JSON stays as the text that it is.
+                    let args =
+                        serde_json::from_str(&call.args).unwrap_or_else(|_| Value::String(call.args.clone()));
+                    self.args.insert((turn, call.id.as_str().to_owned()), args);
                 }
             }
             Message::Results { results } => {
@@ -142,14 +147,29 @@ fn write(part: &Part, out: &mut String) {
         Part::Call { name, args, result, status } => {
             let status = if status.is_empty() { String::new() } else { format!(": {status}") };
             out.push_str(&format!("### Call of {}{status}\n", one_line(name)));
-            if !args.is_empty() {
-                out.push_str(&format!("\n{}", fenced("json", args)));
+            for (kind, text) in arguments(name, args) {
+                out.push_str(&format!("\n{}", fenced(kind, &text)));
             }
             if let Some(result) = result.as_ref().filter(|result| !result.is_empty()) {
                 out.push_str(&format!("\n{}", fenced("text", result)));
             }
         }
     }
+}
+
+/// The blocks of a call's arguments, each with its language: a command as it was run, with what else the call said below it.
+fn arguments(tool: &str, args: &Value) -> Vec<(&'static str, String)> {
+    let (mut rest, mut blocks) = (args.clone(), Vec::new());
+    if matches!(tool, "shell" | "shell_outside")
+        && let Some(fields) = rest.as_object_mut()
+        && let Some(command) = fields.get("command").and_then(Value::as_str)
+    {
+        blocks.push(("sh", command.to_owned()));
+        fields.retain(|name, value| name != "command" && !value.is_null());
+    }
+    let is_empty = rest.is_null() || rest.as_object().is_some_and(Map::is_empty);
+    blocks.extend((!is_empty).then(|| ("json", format!("{rest:#}"))));
+    blocks
 }
 
 /// A block whose fence is longer than any row of backquotes in it.
@@ -162,7 +182,25 @@ fn fenced(kind: &str, text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// S12.50
+    #[test]
+    fn a_command_is_written_as_it_was_run_and_other_arguments_in_rows() {
+        let args = json!({"command": "cargo test\ncargo doc", "background": null, "timeout_seconds": 5});
+        let blocks = arguments("shell", &args);
+        assert_eq!(
+            blocks,
+            [("sh", "cargo test\ncargo doc".into()), ("json", "{\n  \"timeout_seconds\": 5\n}".into())]
+        );
+        assert_eq!(
+            arguments("weather", &json!({"city": "Oslo"})),
+            [("json", "{\n  \"city\": \"Oslo\"\n}".into())]
+        );
+        assert_eq!(arguments("list", &json!({})), []);
+    }
 
     /// S12.50
     #[test]

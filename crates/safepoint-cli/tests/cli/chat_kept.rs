@@ -118,7 +118,7 @@ fn a_question_outlives_its_chat_and_is_put_again() {
 
     let mut chat = world.chat("c");
     chat.until("the last turn waits for your answer");
-    chat.until("\"command\": \"echo yes > made\"");
+    chat.until("$ echo yes > made");
     chat.until("y yes · n no");
     chat.press("y");
     chat.until("all done");

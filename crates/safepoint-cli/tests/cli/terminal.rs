@@ -296,7 +296,7 @@ fn a_question_cannot_be_disguised() {
     let screen = terminal.screen();
     let shown: String = screen.lines().map(str::trim).collect();
     assert!(
-        shown.contains("that is LONG") && shown.contains("echo 0\\necho 1") && shown.contains("echo 3999"),
+        shown.contains("that is LONG") && shown.contains("$ echo 0 ⏎ echo 1") && shown.contains("echo 3999"),
         "{screen}"
     );
     terminal.press("n\n");

@@ -6,9 +6,12 @@ use safepoint::approval::ApprovalRequest;
 use tokio::{process::Command, task::JoinHandle};
 
 use super::{desk::post, driver::Driver, later::Later, lent::Lent};
-use crate::render::{
-    chat::state::Tone,
-    edit::{self, EditView},
+use crate::{
+    output,
+    render::{
+        chat::state::Tone,
+        edit::{self, EditView},
+    },
 };
 
 impl Driver {
@@ -52,7 +55,8 @@ impl Driver {
     }
 }
 
-/// Shows a text in the pager until it is left.
+/// Shows a text in the pager until it is left. A pager such as `cat` gives the terminal all that it gets, so it gets nothing that
+/// a terminal obeys.
 async fn page(text: String, lent: &Lent) -> Result<(), String> {
     let named = std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
     let pager = named.unwrap_or_else(|| "less".to_owned());
@@ -61,7 +65,10 @@ async fn page(text: String, lent: &Lent) -> Result<(), String> {
     };
     let mut program = Command::new("/bin/sh");
     program.args(["-c", &pager]).stdin(Stdio::piped());
-    let status = lent.run(&mut program, Some(text + "\n")).await.map_err(|error| fail(error.to_string()))?;
+    let status = lent
+        .run(&mut program, Some(format!("{}\n", output::plain(&text))))
+        .await
+        .map_err(|error| fail(error.to_string()))?;
     match status.code() {
         Some(126 | 127) => Err(fail("it is not found".to_owned())),
         _ => Ok(()),

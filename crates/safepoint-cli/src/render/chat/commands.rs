@@ -9,7 +9,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 26] = [
+const COMMANDS: [(&str, &str); 27] = [
     ("help", "show this help"),
     (
         "stop",
@@ -45,6 +45,7 @@ const COMMANDS: [(&str, &str); 26] = [
         "put a summary in the place of the conversation so far; `/compact WHAT` says what it must keep",
     ),
     ("trace", "show what the last turn recorded, step by step"),
+    ("thoughts", "show the reasoning of the last turn in the pager, as Ctrl-T does"),
     ("todo", "show the to-do list of the agent"),
     ("tools", "list the tools, and which ones need approval"),
     (
@@ -71,6 +72,7 @@ Ctrl-_      undo; Alt-_: redo; Ctrl-W, Ctrl-U, Ctrl-K, Alt-D cut, and Ctrl-Y put
 Esc         stop the turn: an answer at once, a tool at the next safe point; again: now; twice in an idle chat: list the turns to go back to
 Alt-1…9     stop the call of this number alone, a sub-agent at its next safe point (again: now); the turn continues
 Ctrl-O      unfold and fold the output of running commands; else show all of the last one in the pager
+Ctrl-T      show the model's reasoning in the pager; its last line is shown while it comes
 Ctrl-B      let a running command continue in the background, and the model too
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
@@ -117,6 +119,7 @@ impl State {
                 None => self.tell(Tone::Aside, "no turn has ended yet"),
             },
             ("trace", _) => self.tell_trace(),
+            ("thoughts", _) => self.page_thoughts(),
             ("todo", _) => self.tell_todos(),
             ("tools", _) => self.tell_tools(),
             ("mode", named) => self.mode_command(named),

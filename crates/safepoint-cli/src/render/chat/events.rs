@@ -112,6 +112,7 @@ impl State {
             self.is_unsaid = true;
         }
         self.live.begin();
+        self.thoughts.begin();
         self.work = Some(Activity::default());
         self.withdraw_plan();
         (self.ctrl_c, self.warned) = (None, None);
@@ -121,6 +122,7 @@ impl State {
         if let Some(work) = &mut self.work {
             work.on(&event.kind, now);
         }
+        self.think(&event.kind, now);
         match &event.kind {
             EventKind::Text(text) => self.text(text),
             EventKind::Retrying { failed, after, error } => {

@@ -61,6 +61,7 @@ impl State {
             _ if self.leaving.is_some() => {}
             KeyCode::BackTab => self.next_mode(),
             KeyCode::Char('o') if control => self.fold_key(),
+            KeyCode::Char('t') if control => self.page_thoughts(),
             KeyCode::Char('b') if control && self.has_command() => self.move_to_background(),
             KeyCode::Char(number @ '1'..='9') if key.modifiers.contains(KeyModifiers::ALT) => {
                 self.stop_numbered(number as u8 - b'0');

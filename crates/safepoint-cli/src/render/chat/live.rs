@@ -147,7 +147,7 @@ impl LiveWork {
         rows
     }
 
-    fn most_rows(&self) -> usize {
+    pub(super) fn most_rows(&self) -> usize {
         if self.is_unfolded { UNFOLDED } else { FOLDED }
     }
 
@@ -200,7 +200,7 @@ impl LiveWork {
 }
 
 /// The last lines of an output, as a terminal would show them that obeys nothing of it but a return to the line's beginning.
-fn output(text: &str, most: usize, columns: usize) -> Vec<Line<'static>> {
+pub(super) fn output(text: &str, most: usize, columns: usize) -> Vec<Line<'static>> {
     const LEAD: &str = "  │ ";
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = lines.iter().skip(lines.len().saturating_sub(most.max(1)));
@@ -222,7 +222,7 @@ impl State {
     /// Ctrl-O: folds and unfolds what runs; where nothing runs, it shows all of the last output.
     pub(super) fn fold_key(&mut self) {
         let has_output = self.work.iter().flat_map(|work| &work.calls).any(|call| !call.progress.is_empty());
-        if has_output {
+        if has_output || self.thoughts.is_coming() {
             self.live.is_unfolded = !self.live.is_unfolded;
             return;
         }

@@ -99,6 +99,7 @@ fn running(work: &Activity, state: &State, now: Instant, lines: &mut Vec<Line<'s
     if let Some((what, since)) = work.model {
         let what = format!("{what}  {}", elapsed(since, now));
         lines.push(Line::from(vec![Span::styled("● ", LABEL), Span::raw(what)]));
+        lines.extend(state.thoughts.rows(state.live.most_rows(), state.columns, now));
     }
     // What runs comes before what waits.
     let mut calls: Vec<&Call> = work.calls.iter().filter(|call| call.name != LIST_TOOL).collect();

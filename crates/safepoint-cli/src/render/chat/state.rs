@@ -31,6 +31,7 @@ use super::{
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
+    thoughts::Thoughts,
     todo::Todos,
     typing::{Typing, TypingAction},
 };
@@ -170,6 +171,7 @@ pub(crate) struct State {
     pub(crate) kept: Kept,
     pub(crate) meter: Meter,
     pub(super) live: LiveWork,
+    pub(super) thoughts: Thoughts,
     pub(crate) attention: Attention,
     pub(crate) todos: Todos,
     pub(super) copying: Copying,
@@ -180,6 +182,8 @@ pub(crate) struct State {
     pub(crate) settled_at: Option<Instant>,
     /// What is to be done, in this order.
     pub(super) actions: Vec<Action>,
+    /// Bytes of text that came while the program ended.
+    unshown: usize,
     above: Vec<Line<'static>>,
     links: Vec<Hyperlink>,
     /// A turn began on items from other processes, or resumes: its first fact says which.
@@ -246,8 +250,12 @@ impl State {
     }
 
     /// More of the model's text. Whole blocks go up; the one that has begun is shown in the pane, and drawn anew with each frame, so
-    /// one that never ends goes up in pieces.
+    /// one that never ends goes up in pieces. Where the program ends at once, what still comes is counted and not laid out.
     pub(crate) fn text(&mut self, text: &str) {
+        if self.leaving == Some(Leave::AtOnce) {
+            self.unshown += text.len();
+            return;
+        }
         let mut rows = Rows::default();
         self.markdown.push(text, self.columns, &mut rows);
         self.rows_up(rows);
@@ -277,6 +285,15 @@ impl State {
         self.rows_up(rows);
         if self.edge == Edge::Text {
             self.gap();
+        }
+        match std::mem::take(&mut self.unshown) {
+            0 => {}
+            bytes => {
+                self.tell(
+                    Tone::Aside,
+                    &format!("({bytes} bytes of text that came before the end are not shown)"),
+                );
+            }
         }
     }
 

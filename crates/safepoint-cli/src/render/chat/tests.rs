@@ -42,6 +42,7 @@ mod reads;
 mod resizes;
 mod rewind;
 mod streams;
+mod thoughts;
 mod todo;
 mod typing;
 
@@ -371,8 +372,8 @@ fn a_question_shows_what_would_run_and_one_key_answers() {
         let mut world = World::running();
         let question = world.question();
         world.shows("Allow shell to run?");
-        world.shows("\"command\": \"rm \\u{202e}x\"");
-        world.shows("\"timeout\": 5");
+        world.shows("$ rm \\u{202e}x");
+        world.shows("    timeout: 5");
         world.shows("shell  waits for your answer");
         world.wait(CALM);
         world.shows("? may shell run: rm \\u{202e}x  (timeout: 5)");
@@ -467,7 +468,7 @@ fn questions_are_put_one_at_a_time() {
     let mut second = first.clone();
     (second.id, second.args) = ("apr_2".into(), serde_json::json!({"command": "two"}));
     world.fact(Fact::ApprovalRequested(second.clone()));
-    world.shows("\"timeout\": 5");
+    world.shows("    timeout: 5");
     world.hides("\"two\"");
     world.wait(CALM);
     world.shows("1 more after it");
@@ -664,25 +665,4 @@ fn commands_do_what_they_say() {
     world.say("/help");
     world.shows("show the session id");
     assert_eq!(world.say("/quit"), [Action::Quit(Leave::Tidily)]);
-}
-
-/// A message is only said to stand instead of a turn that was stopped for it, and was the last one.
-#[test]
-fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
-    for (stopped, between, is_shown) in [(Some(1), 1, true), (Some(1), 2, false), (None, 1, false)] {
-        let mut world = World::running();
-        let id = world.accepted("this instead", PushKind::Preempt);
-        if let Some(stopped) = stopped {
-            let preempted = PreemptOutcome::StoppedTurn(turn(stopped));
-            world.hear(SessionEvent::Preempted { item: id, preempted });
-        }
-        for ended in 1..=between {
-            let fate = ItemOutcome::Completed(turn(ended));
-            world.hear(SessionEvent::TurnEnded { turn: turn(ended), fate, receipt: Arc::new(receipt()) });
-        }
-        world.state.hear(ChatEvent::Started(vec![id]), world.now);
-        let above: Vec<String> = world.state.take_above().iter().map(ToString::to_string).collect();
-        let said = above.iter().find(|line| line.contains("this instead")).unwrap();
-        assert_eq!(said.contains("(instead of the turn before)"), is_shown, "{said}");
-    }
 }

@@ -183,7 +183,7 @@ fn the_arguments_of_any_call_can_be_changed() {
     assert_eq!(world.tap(KeyCode::Char('e')), []);
     world.state.input.set(r#"{"command": "ls"}"#.into());
     assert_eq!(world.tap(KeyCode::Enter), []);
-    world.shows("\"command\": \"ls\"");
+    world.shows("$ ls");
     world.wait(CALM);
     let acts = world.tap(KeyCode::Char('y'));
     assert_eq!(with(&acts).0, &json!({"command": "ls"}));

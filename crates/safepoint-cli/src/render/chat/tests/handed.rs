@@ -167,3 +167,24 @@ fn up_takes_the_last_queued_message_back() {
     world.shows("› two");
     world.hides("2. two");
 }
+
+/// A message is only said to stand instead of a turn that was stopped for it, and was the last one.
+#[test]
+fn what_stands_instead_of_a_turn_was_why_that_was_stopped() {
+    for (stopped, between, is_shown) in [(Some(1), 1, true), (Some(1), 2, false), (None, 1, false)] {
+        let mut world = World::running();
+        let id = world.accepted("this instead", PushKind::Preempt);
+        if let Some(stopped) = stopped {
+            let preempted = PreemptOutcome::StoppedTurn(turn(stopped));
+            world.hear(SessionEvent::Preempted { item: id, preempted });
+        }
+        for ended in 1..=between {
+            let fate = ItemOutcome::Completed(turn(ended));
+            world.hear(SessionEvent::TurnEnded { turn: turn(ended), fate, receipt: Arc::new(receipt()) });
+        }
+        world.state.hear(ChatEvent::Started(vec![id]), world.now);
+        let above: Vec<String> = world.state.take_above().iter().map(ToString::to_string).collect();
+        let said = above.iter().find(|line| line.contains("this instead")).unwrap();
+        assert_eq!(said.contains("(instead of the turn before)"), is_shown, "{said}");
+    }
+}

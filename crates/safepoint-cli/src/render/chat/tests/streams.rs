@@ -2,7 +2,7 @@
 
 use safepoint::{event::EventKind, session::ItemOutcome};
 
-use super::{World, turn};
+use super::{Leave, World, turn};
 
 /// Text goes up line by line; the line that has begun is shown below; nothing of it is lost at a cut.
 #[test]
@@ -32,4 +32,17 @@ fn a_line_without_an_end_goes_up_in_pieces() {
     world.screen();
     let shown: String = world.above.iter().map(ToString::to_string).collect();
     assert_eq!((shown.matches('ü').count(), shown.matches('ж').count()), (100_000, 100_000));
+}
+
+/// S12.5: text that comes while the program ends at once delays no end: it is counted, and not laid out.
+#[test]
+fn text_that_comes_while_the_program_ends_at_once_is_counted() {
+    let mut world = World::running();
+    world.run(EventKind::Text("The table ".into()));
+    world.state.leaving = Some(Leave::AtOnce);
+    world.run(EventKind::Text("is booked.\n\n".into()));
+    world.state.end_text();
+    world.shows("The table");
+    world.hides("is booked");
+    world.shows("(12 bytes of text that came before the end are not shown)");
 }
