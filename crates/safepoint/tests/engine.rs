@@ -68,6 +68,8 @@ mod text_filters;
 mod too_long;
 #[path = "engine/tools.rs"]
 mod tools;
+#[path = "engine/unsent.rs"]
+mod unsent;
 #[path = "engine/which.rs"]
 mod which;
 

@@ -41,6 +41,8 @@ pub(crate) struct Draft {
     is_remote: bool,
     /// Whether anything left this process.
     is_sent: bool,
+    /// Whether the request waits to be sent, or to be sent again.
+    is_unsent: bool,
     model: Option<Arc<str>>,
 }
 
@@ -57,6 +59,7 @@ impl Draft {
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
         self.is_full |= brings > left;
+        self.is_unsent = matches!(delta, Delta::Retrying { .. } | Delta::Waiting { .. });
         // A model that does not report sending has sent if there is an answer or a bill (S2.15).
         if !self.is_remote && (brings > 0 || matches!(delta, Delta::Usage(_))) {
             self.is_sent = true;
@@ -173,6 +176,11 @@ impl Draft {
     /// Whether nothing of a message has arrived.
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.bytes == 0 && self.finish.is_none()
+    }
+
+    /// Whether the request waits for a turn or a retry: nothing has changed since the boundary before it (S2.21).
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.is_unsent
     }
 
     pub(crate) fn is_sent(&self) -> bool {

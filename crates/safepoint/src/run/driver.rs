@@ -251,6 +251,7 @@ impl Driver {
                 price: def.price.as_ref(),
                 meter: def.meter.as_ref(),
                 steered,
+                is_unsent: demand.is_some() && self.model.is_unsent(),
             };
             let due = self.machine.next_step(demand, &bounds);
             if matches!(due, NextStep::CutModel(Completion::Stopped)) {

@@ -149,6 +149,7 @@ impl Machine {
         if self.failure.is_some() {
             return self.wind_down(Ending::Failed);
         }
+        let is_due = demand.is_some_and(|demand| demand.fires_at(self.ready_gate()));
         match &self.stage {
             // A final answer is not a safe point: under a stop the run completes, and its pending steers
             // return.
@@ -158,16 +159,15 @@ impl Machine {
             RunStage::Answered(_) if bounds.reached(self).is_some() => NextStep::Settle(Ending::Done),
             RunStage::Answered(_) => NextStep::TakeSteer,
             RunStage::Cut(_) => NextStep::Settle(Ending::Stopped),
+            // Nothing has changed since the boundary before it, so the run is still there (S2.21, S12.2).
+            RunStage::Streaming if bounds.is_unsent && is_due => NextStep::CutModel(Completion::Stopped),
+            RunStage::Summarising if is_due => NextStep::CutModel(Completion::Stopped),
             RunStage::Streaming => match (demand, bounds.steered) {
                 (Some(Demand { mode: Mode::Now, .. }), _) => NextStep::CutModel(Completion::Stopped),
                 (_, PendingSteer::AtOnce) => NextStep::CutModel(Completion::Steered),
                 (_, PendingSteer::No | PendingSteer::Noticed | PendingSteer::Waiting) => NextStep::Wait,
             },
             RunStage::Ready => self.due_ready(demand, bounds),
-            // Nothing has changed since the boundary before it, so the run is still there (S12.2).
-            RunStage::Summarising if demand.is_some_and(|demand| demand.fires_at(self.ready_gate())) => {
-                NextStep::CutModel(Completion::Stopped)
-            }
             RunStage::Summarising => NextStep::Wait,
             RunStage::Calls(round) => {
                 let gate = round.gate();

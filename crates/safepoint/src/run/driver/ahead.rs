@@ -63,6 +63,7 @@ impl Driver {
             price: def.price.as_ref(),
             meter: def.meter.as_ref(),
             steered: self.steers.urgency(),
+            is_unsent: false,
         };
         self.machine.calls_model_after(ended, &bounds) && self.is_undisturbed()
     }

@@ -50,6 +50,7 @@ impl Driver {
             RunMessage::ChildSettled { call_id, child } => self.tree.children.settle(call_id, child),
             RunMessage::ModelEnded { .. }
             | RunMessage::HookNotified { panicked: None }
+            | RunMessage::ModelWaits
             | RunMessage::TooLong { .. }
             | RunMessage::ChildSuspended { .. }
             | RunMessage::ChildActivity { .. }

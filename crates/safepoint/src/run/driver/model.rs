@@ -79,6 +79,11 @@ impl ModelCalls {
         self.draining.as_ref().map_or(Duration::ZERO, |_| cx.def.limits.drain_timeout)
     }
 
+    /// Whether a request waits to be sent, or to be sent again.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.streaming.as_ref().is_some_and(|streaming| streaming.draft.lock().draft.is_unsent())
+    }
+
     /// Drops the conversation: it may hold a connection's buffers, and is not needed any more.
     pub(super) fn end(&mut self) -> Result<(), Panicked> {
         self.conversation.as_mut().map_or(Ok(()), GuardedConversation::end)
@@ -227,10 +232,13 @@ impl Driver {
         let Some(mut streaming) = self.model.streaming.take() else {
             return self.record_all(asked).await.map(drop);
         };
+        let is_unsent = streaming.draft.lock().draft.is_unsent();
         if whole == Completion::Stopped {
-            asked.extend(self.observed(None));
+            asked.extend(self.observed(is_unsent.then(|| self.machine.ready_gate())));
         }
-        let is_drained = self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped;
+        // What was not sent has no bill.
+        let is_drained =
+            self.cx.def.on_cut == OnModelStop::Drain && whole == Completion::Stopped && !is_unsent;
         if is_drained && matches!(streaming.reader, Reader::Task(_)) && streaming.summary.is_none() {
             self.end_model(&mut streaming, (Completion::Stopped, ModelState::Draining), asked).await?;
             self.model.drain(&self.cx, streaming);

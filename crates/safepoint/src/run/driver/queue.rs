@@ -103,6 +103,8 @@ impl Driver {
     pub(super) async fn handle(&mut self, msg: Box<RunMessage>) -> Result<(), LogFailure> {
         match *msg {
             RunMessage::ModelEnded { round, error } => self.model_ended(round, error).await?,
+            // The next step looks at it.
+            RunMessage::ModelWaits => {}
             RunMessage::TooLong { round } => self.too_long(round),
             RunMessage::CallEnded { call_id, ending } => self.call_ended(call_id, ending).await?,
             RunMessage::Cleaned { call_id, cleanups, processes } => {

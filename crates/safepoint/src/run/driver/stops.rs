@@ -153,8 +153,11 @@ impl Driver {
     /// Notices requests and escalations: the facts that are to be recorded before anything else is done.
     pub(super) fn asked(&mut self) -> Vec<Arc<Fact>> {
         let (machine, children, def) = (&self.machine, &self.tree.children, &self.cx.def);
+        let model = &self.model;
         let waits = || machine.waits_for_a_person(children.waiting(), def.limits.parallel_calls);
-        let Some(facts) = self.stops.see(|| phase(machine, waits())) else { return Vec::new() };
+        let Some(facts) = self.stops.see(|| phase(machine, waits(), model.is_unsent())) else {
+            return Vec::new();
+        };
         if let Some(grace) = self.tree.grace(&self.cx.scope) {
             self.queue.grace.arm(grace);
         }
@@ -187,7 +190,7 @@ impl Driver {
 
     /// Where the run is, for people and histograms.
     fn phase(&self) -> &'static str {
-        phase(&self.machine, self.waits_for_a_person())
+        phase(&self.machine, self.waits_for_a_person(), self.model.is_unsent())
     }
 
     /// The report of the stop; `None` if none was requested.
@@ -204,7 +207,11 @@ fn either(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoin
     }
 }
 
-/// Where a run is, which waits for a person or not.
-fn phase(machine: &Machine, waits: bool) -> &'static str {
-    if waits { "it waited for a decision" } else { machine.phase() }
+/// Where a run is, which waits for a person or not, and whose request to the model waits to be sent or not.
+fn phase(machine: &Machine, waits: bool, is_unsent: bool) -> &'static str {
+    match (waits, is_unsent) {
+        (true, _) => "it waited for a decision",
+        (false, true) => "the model's request waited to be sent",
+        (false, false) => machine.phase(),
+    }
 }

@@ -136,7 +136,9 @@ impl DraftWriter {
         let was_full = locked.draft.is_full();
         locked.retries.extend(retry(&delta));
         let shown = self.shown(&delta);
+        let was_unsent = locked.draft.is_unsent();
         locked.draft.take(delta);
+        let waits = locked.draft.is_unsent() && !was_unsent;
         let is_full = locked.draft.is_full();
         // Content without room is not part of the message and is not shown. The rest is shown under the lock:
         // a cut takes the same lock, so nothing is shown after it.
@@ -144,6 +146,9 @@ impl DraftWriter {
             self.shared.feed.push(shown);
         }
         drop(locked);
+        if waits {
+            self.shared.post(RunMessage::ModelWaits);
+        }
         if is_full && !was_full {
             self.shared.post(RunMessage::TooLong { round: self.round });
         }

@@ -16,6 +16,8 @@ pub(crate) struct StepContext<'a> {
     pub(crate) price: Option<&'a Price>,
     pub(crate) meter: Option<&'a WindowMeter>,
     pub(crate) steered: PendingSteer,
+    /// Whether the model's request waits to be sent, or to be sent again.
+    pub(crate) is_unsent: bool,
 }
 
 /// Whether a steer is not part of the history yet. Exhaustive: none, only a notice that causes no request, or

@@ -78,11 +78,14 @@ impl Logged {
 
     fn due(&self, demand: Option<Demand>, steered: PendingSteer) -> NextStep {
         let limits = Limits::default();
-        self.machine.next_step(demand, &StepContext { limits: &limits, price: None, meter: None, steered })
+        self.machine.next_step(
+            demand,
+            &StepContext { limits: &limits, price: None, meter: None, steered, is_unsent: false },
+        )
     }
 
     fn reached(&self, limits: &Limits, price: Option<&Price>) -> Option<Code> {
-        let bounds = StepContext { limits, price, meter: None, steered: PendingSteer::No };
+        let bounds = StepContext { limits, price, meter: None, steered: PendingSteer::No, is_unsent: false };
         bounds.reached(&self.machine).map(|due| match due {
             NextStep::Limit { code, .. } => code,
             other => panic!("no limit: {other:?}"),
@@ -222,7 +225,7 @@ async fn an_answer_is_followed_by_a_steer() {
         assert_eq!(logged.due(None, steered), NextStep::TakeSteer);
         assert_eq!(logged.due(at(AT_ALL), steered), NextStep::Settle(Ending::Done));
         let limits = Limits { max_rounds: 1, ..Limits::default() };
-        let bounds = StepContext { limits: &limits, price: None, meter: None, steered };
+        let bounds = StepContext { limits: &limits, price: None, meter: None, steered, is_unsent: false };
         assert_eq!(logged.machine.next_step(None, &bounds), NextStep::Settle(Ending::Done));
     }
     let steer = RecordedSteer {
@@ -261,6 +264,29 @@ async fn a_message_that_is_not_whole_leads_on_as_it_ended() {
         streams.machine.fail(error());
         assert_eq!(streams.due(None, PendingSteer::No), NextStep::CutModel(Completion::Stopped));
     }
+}
+
+/// S2.21: a request that waits to be sent stands at the boundary before it, and a stop that names that cuts it; one that was sent is
+/// read to its end.
+#[tokio::test]
+async fn a_request_that_waits_to_be_sent_is_cut_by_what_names_its_boundary() {
+    let mut logged = Logged::begun(Machine::default()).await;
+    let limits = Limits::default();
+    let due = |logged: &Logged, points, is_unsent| {
+        let bounds =
+            StepContext { limits: &limits, price: None, meter: None, steered: PendingSteer::No, is_unsent };
+        logged.machine.next_step(at(points), &bounds)
+    };
+    let cut = || NextStep::CutModel(Completion::Stopped);
+    logged.record(Fact::ModelStarted { round: 1 }).await;
+    for points in [AT_MODEL, AT_ALL] {
+        assert_eq!((due(&logged, points, true), due(&logged, points, false)), (cut(), NextStep::Wait));
+    }
+    logged.reported(message("so", &["c0"]), Completion::Complete, report(1, ModelState::Completed)).await;
+    logged.ended("c0", None).await;
+    logged.record(Fact::ModelStarted { round: 2 }).await;
+    assert_eq!(due(&logged, AT_MODEL, true), NextStep::Wait, "it stands behind the calls of a round");
+    assert_eq!((due(&logged, AT_ALL, true), due(&logged, AT_ALL, false)), (cut(), NextStep::Wait));
 }
 
 /// S12.2: while the history is summarised the run still stands at the boundary before it, and a stop that names it cuts the

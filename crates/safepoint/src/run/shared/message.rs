@@ -26,6 +26,8 @@ use crate::{
 pub(crate) enum RunMessage {
     /// The model's stream is over.
     ModelEnded { round: u32, error: Option<ModelError> },
+    /// The model's request waits to be sent, or to be sent again.
+    ModelWaits,
     /// The model's message exceeds its limit.
     TooLong { round: u32 },
     /// A call is over. Boxed: it is the largest message, and is handed on several times.
