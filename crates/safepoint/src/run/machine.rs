@@ -160,6 +160,7 @@ impl Machine {
             RunStage::Answered(_) => NextStep::TakeSteer,
             RunStage::Cut(_) => NextStep::Settle(Ending::Stopped),
             // Nothing has changed since the boundary before it, so the run is still there (S2.21, S12.2).
+            // Nothing has changed since the boundary before these, so the run is still there (S2.21, S12.2).
             RunStage::Streaming if bounds.is_unsent && is_due => NextStep::CutModel(Completion::Stopped),
             RunStage::Summarising if is_due => NextStep::CutModel(Completion::Stopped),
             RunStage::Streaming => match (demand, bounds.steered) {
