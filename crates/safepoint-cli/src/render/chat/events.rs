@@ -228,6 +228,7 @@ impl State {
         let Some(asked) = self.questions.front_mut() else { return };
         asked.since = now;
         let question = asked.question.clone();
+        self.put = short::named(&question);
         self.put_edit(&question);
     }
 
@@ -257,7 +258,7 @@ impl State {
         };
         self.questions.retain(|asked| asked.question.id != *id);
         if was_put {
-            self.tell(Tone::Aside, short::answered(answer));
+            self.tell(Tone::Aside, &format!("  {}: {}", self.put, short::answered(answer)));
             self.put_question(now);
         }
     }

@@ -2,14 +2,17 @@
 
 use safepoint::{
     Receipt,
-    approval::{AllowScope, Decision},
+    approval::{AllowScope, ApprovalRequest, Decision},
     event::Resolution,
     message::ProviderBlock,
     raw::OutputExtent,
 };
 
 use super::state::{State, Tone};
-use crate::render::{provider, text::at_running};
+use crate::{
+    render::{call, provider, text::at_running},
+    visible,
+};
 
 impl State {
     /// What the provider did itself: its tools, and the first lines of what they gave.
@@ -56,19 +59,27 @@ impl State {
     }
 }
 
+/// The call of a question in a few words: its tool, and the arguments where they are short.
+pub(crate) fn named(asked: &ApprovalRequest) -> String {
+    const LETTERS: usize = 48;
+    let args = call::in_words(&asked.tool, &asked.args);
+    visible::one_line(&format!("{} {args}", asked.tool), LETTERS)
+}
+
+/// What an answer came to.
 pub(crate) fn answered(answer: &Resolution) -> &'static str {
     match answer {
-        Resolution::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "  allowed",
+        Resolution::Decided(Decision::Approve | Decision::ApproveWith { .. }) => "allowed",
         Resolution::Decided(Decision::ApproveAlways { covers: AllowScope::Call }) => {
-            "  allowed, and not asked again in this session with these arguments"
+            "allowed, and not asked again in this session with these arguments"
         }
         Resolution::Decided(Decision::ApproveAlways { covers: AllowScope::Tool }) => {
-            "  allowed, and not asked again in this session, whatever the arguments"
+            "allowed, and not asked again in this session, whatever the arguments"
         }
-        Resolution::Decided(Decision::Deny { .. }) => "  denied",
-        Resolution::Decided(Decision::Respond { .. }) => "  answered instead",
-        Resolution::Expired => "  expired without an answer: denied",
-        Resolution::Withdrawn => "  (the question is withdrawn)",
+        Resolution::Decided(Decision::Deny { .. }) => "denied",
+        Resolution::Decided(Decision::Respond { .. }) => "answered instead",
+        Resolution::Expired => "expired without an answer: denied",
+        Resolution::Withdrawn => "(the question is withdrawn)",
     }
 }
 

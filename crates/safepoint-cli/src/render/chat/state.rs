@@ -152,6 +152,8 @@ pub(crate) struct State {
     pub(crate) questions: VecDeque<Asked>,
     /// The question that was answered here, until the session has taken the answer.
     pub(crate) deciding: Option<ApprovalId>,
+    /// The call of the question that was put last, in a few words.
+    pub(super) put: String,
     /// An approval of this screen that another process answered, until the store has named the author.
     pub(crate) elsewhere: Option<ApprovalId>,
     pub(crate) last: Option<Arc<Receipt>>,

@@ -478,6 +478,7 @@ fn questions_are_put_one_at_a_time() {
     world.state.input.clear();
     let answer = Resolution::Decided(Decision::Approve);
     world.fact(Fact::ApprovalResolved { id: first.id, call_id: first.call_id, answer });
+    world.shows(r"  shell rm \u{202e}x  (timeout: 5): allowed");
     world.shows("? may shell run: two");
     world.shows("waits its turn");
     assert_eq!(world.tap(KeyCode::Char('y')), [], "nor could it be read yet");
