@@ -68,7 +68,7 @@ pub(crate) struct Drawn(String);
 impl Drawn {
     /// Adds a mark that the terminal obeys: it contains no foreign text.
     pub(crate) fn mark(&mut self, mark: impl Display) {
-        write!(self.0, "{mark}").expect("a string takes whatever is written to it");
+        write!(self.0, "{mark}").expect("writing to a string cannot fail");
     }
 
     /// This, and then that.

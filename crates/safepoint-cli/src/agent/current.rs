@@ -258,10 +258,8 @@ impl CurrentAgent {
         };
         let rules = match self.settings.rules.len() {
             0 => None,
-            1 => Some("before that, a rule of the config file speaks".to_owned()),
-            many => Some(format!(
-                "before that, {many} rules of the config file speak; the first that fits decides"
-            )),
+            1 => Some("first, a rule of the config file decides".to_owned()),
+            many => Some(format!("first, {many} rules of the config file: the first that fits decides")),
         };
         let helpers = self.helpers.list().map(|(name, what)| format!("{name:<11} {:<13} {what}", "an agent"));
         tools.iter().map(line).chain(helpers).chain(rules).collect()

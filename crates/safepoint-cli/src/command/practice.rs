@@ -36,7 +36,7 @@ pub(crate) async fn practice(args: PracticeArgs) -> anyhow::Result<ExitCode> {
     let options = ServerOptions { log, recording: KeptExchanges::Off, ..ServerOptions::default() };
     let server = ModelServer::start_with(script, options, args.listen)
         .await
-        .with_context(|| format!("{} cannot be listened on", args.listen))?;
+        .with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = server.address();
     output::say_json(serde_json::json!({ "listening": format!("http://{address}") }))?;
     output::tell(format_args!(

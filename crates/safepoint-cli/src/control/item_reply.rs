@@ -39,7 +39,7 @@ pub(super) fn not_waiting(item: &str) -> Reply {
 }
 
 pub(super) fn never_was(item: &str) -> Reply {
-    Reply::new(code::NONE_SUCH, "no_such_item", format!("there never was an {item}"))
+    Reply::new(code::NONE_SUCH, "no_such_item", format!("{item} not found"))
 }
 
 /// The session ended before the store said whether it has the item.

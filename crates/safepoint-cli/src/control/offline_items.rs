@@ -77,7 +77,7 @@ pub(super) async fn push<'a>(
             no(code::CONFLICT, "other_content", format!("item-{number} has this id, with other content"))
         }
         Pushed::Full => no(code::NO_ROOM, "full", "the inbox is full".into()),
-        Pushed::Closed => no(code::NO_ROOM, "closed", "the inbox takes nothing".into()),
+        Pushed::Closed => no(code::NO_ROOM, "closed", "the inbox is closed".into()),
     }
 }
 

@@ -229,7 +229,7 @@ impl Rewind {
         if kept.is_empty() {
             return;
         }
-        row("left as is", "not restored; `/rewind N PATH` includes one that another hand changed:");
+        row("left as is", "not restored, changed by others since; `/rewind N PATH` includes one:");
         kept.iter().for_each(|kept| row("", &format!("{}  {}", kept.path.display(), kept.why)));
     }
 

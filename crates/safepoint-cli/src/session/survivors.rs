@@ -45,11 +45,11 @@ pub(crate) async fn reap(dead: OwnerProcess) {
 fn say(Reaped { killed, survivors }: &Reaped) {
     if !killed.is_empty() {
         let (count, pids) = (count(killed.len()), pids(killed));
-        output::tell(format_args!("safepoint: killed {count} that a killed run had left: {pids}"));
+        output::tell(format_args!("safepoint: killed {count} left by a killed run: {pids}"));
     }
     if !survivors.is_empty() {
         let (count, pids) = (count(survivors.len()), pids(survivors));
-        output::tell(format_args!("safepoint: {count} of a killed run could not be killed: {pids}"));
+        output::tell(format_args!("safepoint: {count} left by a killed run could not be killed: {pids}"));
     }
 }
 

@@ -211,7 +211,7 @@ pub(crate) fn place(named: Option<&Path>) -> String {
     match named.map(Path::to_owned).or_else(usual) {
         Some(path) if path.exists() => format!("the config file {}", path.display()),
         Some(path) => format!("the config file {}, which does not exist,", path.display()),
-        None => "the config file, which no home directory could hold,".to_owned(),
+        None => "the config file (there is no home directory for it)".to_owned(),
     }
 }
 

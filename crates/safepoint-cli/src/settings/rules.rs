@@ -248,7 +248,7 @@ impl Rules {
             }
             let (tool, ours) = (&rule.tool, OURS.join(", "));
             let why = format!(
-                "there is no tool `{tool}`, so this rule would never speak; there are {ours}, and SERVER{OF_SERVER}TOOL \
+                "there is no tool `{tool}`, so this rule would never apply; there are {ours}, and SERVER{OF_SERVER}TOOL \
                  of the config file's servers"
             );
             return Err(wrong((&rule.path, rule.line), &why));
@@ -260,7 +260,7 @@ impl Rules {
         let Some(unknown) = rule.args.keys().find(|name| !known.contains_key(*name)) else { return Ok(()) };
         let (tool, known) = (&rule.tool, known.keys().map(String::as_str).collect::<Vec<_>>().join(", "));
         let why =
-            format!("{tool} has no argument `{unknown}`, so this rule would never speak; it has {known}");
+            format!("{tool} has no argument `{unknown}`, so this rule would never apply; it has {known}");
         Err(wrong((&rule.path, rule.line), &why))
     }
 }

@@ -219,7 +219,7 @@ fn what_waits_at_the_end_is_told_and_shown_again() {
     let (code, screen) = chat.end();
     assert_eq!(code, 0, "{screen}");
     assert!(screen.contains("not sent: mine alone"), "{screen}");
-    assert!(screen.contains("still waits in c: from afar"), "{screen}");
+    assert!(screen.contains("still queued in c: from afar"), "{screen}");
 
     let mut chat = world.chat("c");
     chat.until("a message is queued from before");

@@ -133,7 +133,7 @@ const ASKS: &str = r#"{"replies":[{"calls":[{"name":"shell","args":{"command":"e
 fn a_prompt_behind_a_decision_is_told_so() {
     let kept = Kept::start(ASKS);
     let (code, _, printed) = kept.turn(&["run", "--session", "ses_1", "go", "--then", "never"]);
-    assert!(code == 11 && printed.contains("the other prompt was not said"), "{printed}");
+    assert!(code == 11 && printed.contains("the other prompt was not sent"), "{printed}");
     let (code, said, printed) = kept.turn(&["run", "--session", "ses_1", "and now?"]);
     assert_eq!((code, said.as_str()), (11, ""), "{printed}");
     assert!(

@@ -78,7 +78,7 @@ fn what_outlived_its_runtime_and_guard_is_killed_at_the_next_start() {
     assert!(!is_gone(left), "it outlived them");
     let next = safepoint(&["resume", "s"]).args(&args[2..]).output().unwrap();
     let said = String::from_utf8_lossy(&next.stderr).into_owned();
-    assert!(said.contains("killed 1 process that a killed run had left"), "{said}");
+    assert!(said.contains("killed 1 process left by a killed run"), "{said}");
     until("it is gone", || is_gone(left));
 }
 

@@ -172,7 +172,7 @@ async fn go(
     store: Arc<dyn Store>,
     snapshots: Option<Arc<TurnSnapshots>>,
 ) -> anyhow::Result<Later> {
-    let looked = looked.context("nothing was looked at; /rewind N does")?;
+    let looked = looked.context("`/rewind N` shows first what going back does")?;
     let (left, turn) = (looked.session.clone(), looked.turn.clone());
     let snapshots = snapshots.map(|snapshots| Arc::clone(&snapshots.snapshots));
     let WentBack { session, restored } = looked.go(extent, (store, snapshots), None).await?;
@@ -180,7 +180,7 @@ async fn go(
         Some(Ok(session)) => {
             vec![format!("Went back to before {}, in {session}; {left} stays as it was", turn.turn)]
         }
-        Some(Err(error)) => vec![format!("the conversation did not go back: {error}")],
+        Some(Err(error)) => vec![format!("the conversation stays as it is: {error}")],
         None => Vec::new(),
     };
     rows.extend(restored.iter().flat_map(restored_rows));
@@ -202,7 +202,7 @@ async fn undo(
         None => None,
     };
     if restored.is_none() && last.session.is_none() {
-        return Ok(Later::Message(Tone::Plain, "nothing was gone back from here".to_owned()));
+        return Ok(Later::Message(Tone::Plain, "there is no /rewind to undo here".to_owned()));
     }
     let mut rows: Vec<String> = restored.iter().flat_map(restored_rows).collect();
     if let Some(session) = &last.session {

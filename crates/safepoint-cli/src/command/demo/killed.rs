@@ -88,7 +88,7 @@ fn begin(server: &ModelServer, folder: &Path) -> anyhow::Result<Child> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .context("this program cannot be started once more")
+        .context("safepoint cannot start itself again")
 }
 
 /// Takes the turn up in this process, shows its account, and talks on.
@@ -132,7 +132,7 @@ async fn number_in(file: &Path) -> anyhow::Result<String> {
 async fn gone(pid: &str) -> anyhow::Result<()> {
     let (process, began) = (Path::new("/proc").join(pid), Instant::now());
     while process.exists() {
-        anyhow::ensure!(began.elapsed() < PATIENCE, "process {pid} of the command is still there");
+        anyhow::ensure!(began.elapsed() < PATIENCE, "process {pid} of the command is still running");
         tokio::time::sleep(LOOK).await;
     }
     Ok(())

@@ -198,13 +198,13 @@ fn terminal() -> Finding {
         (false, false) => "basic colours",
     };
     if !std::io::stdin().is_terminal() || !Stream::Out.is_terminal() {
-        return Finding::note("terminal", "none here", "a chat without one reads a turn a line");
+        return Finding::note("terminal", "none here", "a chat without one reads one message a line");
     }
     if term.is_empty() || term == "dumb" {
         return Finding::note(
             "terminal",
             format_args!("TERM={term}"),
-            "a chat here reads a turn a line; set TERM for a screen",
+            "a chat here reads one message a line; set TERM for a screen",
         );
     }
     if !is_utf8 {

@@ -53,7 +53,7 @@ async fn log_in(args: &LoginArgs) -> anyhow::Result<ExitCode> {
     let server = oauth::address(&url).map_err(Usage)?;
     let failed = |why: String| anyhow::anyhow!("no login at {name}: {why}");
     let authority = Authority::of(&server).await.map_err(failed)?;
-    let callback = Callback::listen().await.context("no port of this machine can be listened at")?;
+    let callback = Callback::listen().await.context("cannot listen on a local port")?;
     let client_id = match &args.client_id {
         Some(id) => id.clone(),
         None => register(&authority, &callback).await.map_err(failed)?,
@@ -124,7 +124,7 @@ async fn register(authority: &Authority, callback: &Callback) -> Result<String, 
 fn random() -> anyhow::Result<String> {
     let mut bytes = [0; 32];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.context("there are no random numbers")?;
+    read.context("the system gives no random numbers")?;
     Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
 }
 

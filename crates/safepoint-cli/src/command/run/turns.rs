@@ -264,8 +264,8 @@ impl TurnQueue<'_> {
     fn unsaid(&self) {
         match self.begins.len() {
             0 => {}
-            1 => self.screen.note("safepoint: the other prompt was not said"),
-            left => self.screen.note(&format!("safepoint: {left} other prompts were not said")),
+            1 => self.screen.note("safepoint: the other prompt was not sent"),
+            left => self.screen.note(&format!("safepoint: {left} other prompts were not sent")),
         }
     }
 }

@@ -170,7 +170,7 @@ impl State {
                 turn => match turn.strip_prefix("turn-").unwrap_or(turn).parse() {
                     Ok(turn) => KeptAsk::Fork(Some(TurnId::new(turn))),
                     Err(_) => {
-                        let said = format!("{turn} is no number of a turn; /rewind lists them");
+                        let said = format!("{turn} is no turn number; /rewind lists them");
                         self.tell(Tone::Bad, &said);
                         return true;
                     }

@@ -128,7 +128,7 @@ impl State {
     /// The session is over, and no turn had this.
     fn unhandled(&mut self, text: &str) {
         let said = match self.about.is_kept {
-            true => format!("still waits in {}: {text}", self.about.session),
+            true => format!("still queued in {}: {text}", self.about.session),
             false => format!("not sent: {text}"),
         };
         self.tell(Tone::Aside, &said);

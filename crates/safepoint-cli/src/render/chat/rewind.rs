@@ -65,7 +65,7 @@ impl State {
             Ok(turn) => {
                 self.actions.push(Action::Rewind(RewindAsk::Before(TurnId::new(turn), words.collect())))
             }
-            Err(_) => self.tell(Tone::Bad, &format!("{turn} is no number of a turn; /rewind lists them")),
+            Err(_) => self.tell(Tone::Bad, &format!("{turn} is no turn number; /rewind lists them")),
         }
     }
 

@@ -148,7 +148,7 @@ impl State {
     /// `/todo`: the whole list.
     pub(super) fn tell_todos(&mut self) {
         if self.todos.list.items.is_empty() {
-            return self.tell(Tone::Aside, "the agent has made no to-do list; you can ask it to");
+            return self.tell(Tone::Aside, "the agent has no to-do list yet; you can ask for one");
         }
         let mut lines = vec![Line::styled(format!("to do: {}", self.todos.list.summary()), DIM)];
         lines.extend(self.todos.list.items.iter().map(row));

@@ -50,7 +50,7 @@ impl Callback {
                 asked.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
             };
             if of("state").as_deref() != Some(state) {
-                answer(&mut socket, "400 Bad Request", "This is not the login that is waited for.").await;
+                answer(&mut socket, "400 Bad Request", "This login was not started here.").await;
                 continue;
             }
             let is_other = match of("iss") {

@@ -50,7 +50,7 @@ impl Authority {
         let about = about(server, parameter(&challenge, "resource_metadata")).await?;
         let resource = about.resource.unwrap_or_else(|| server.to_string());
         if !covers(&resource, server) {
-            return Err("it says that it is another server, so no login at it is asked for".to_owned());
+            return Err("it names itself as another server, so no login starts".to_owned());
         }
         // Servers of before that metadata are their own authorization server.
         let issuer = about.authorization_servers.first().cloned().unwrap_or_else(|| root(server));

@@ -86,7 +86,7 @@ fn at_the_end_it_is_told_what_is_not_sent_and_what_waits_on() {
         world.hear(SessionEvent::ItemSettled { item: mine, fate: ItemOutcome::Withdrawn });
         world.hear(SessionEvent::ItemSettled { item: item(9), fate: ItemOutcome::Unhandled });
         world.shows("not sent: mine");
-        world.shows(if is_kept { "still waits in ses_1: theirs" } else { "not sent: theirs" });
+        world.shows(if is_kept { "still queued in ses_1: theirs" } else { "not sent: theirs" });
     }
 }
 
