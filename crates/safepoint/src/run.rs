@@ -44,7 +44,7 @@ use self::{
     driver::{Driver, Start},
     outcome::Outcome,
     partials::Partials,
-    shared::{AllowList, Closings, DecideError, RunMessage, SharedRun},
+    shared::{DecideError, OfSession, RunMessage, SharedRun},
     steer::{Steer, SteerTicket, SteerWithdrawal},
     stream::RunStream,
 };
@@ -128,18 +128,12 @@ impl<T> Run<T> {
     /// If the run has started.
     pub(crate) fn within(self, family: &Scope) -> Self {
         let (always, closings) = (Arc::clone(&self.shared.tree.always), Arc::default());
-        self.within_session(family, &always, &closings)
+        self.within_session(family, (always, closings, None))
     }
 
-    /// Like [`within`](Self::within), with the session's lasting approvals and closed questions.
-    pub(crate) fn within_session(
-        mut self,
-        family: &Scope,
-        always: &Arc<AllowList>,
-        closings: &Arc<Closings>,
-    ) -> Self {
+    /// Like [`within`](Self::within), with the session's lasting approvals, closed questions and id.
+    pub(crate) fn within_session(mut self, family: &Scope, session: OfSession) -> Self {
         let mut idle = self.idle.take().expect("a run is put into a family before it starts");
-        let session = (Arc::clone(always), Arc::clone(closings));
         (self.shared, idle.mailbox) = self.shared.within(family, session, &idle.def.limits);
         self.idle = Some(idle);
         self

@@ -12,8 +12,9 @@ use std::{
 };
 
 use safepoint::{
-    Outcome, StopRequest,
+    Outcome, Session, StopRequest,
     receipt::{Ending, QuietReport},
+    session::{ChatPlanner, ItemOutcome},
 };
 use tokio::time::timeout;
 use tracing_subscriber::{
@@ -82,6 +83,24 @@ async fn a_stopped_span_is_neither_ok_nor_error() {
     }
     assert_eq!(agent([say("hi")]).build().run("go").await.ending(), Ending::Done);
     assert_eq!(seen.lock().unwrap()["invoke_agent"]["otel.status_code"], "OK");
+}
+
+/// S11.3: the conversation of a turn's run is its session; a run without a session is a conversation by itself.
+#[tokio::test(start_paused = true)]
+async fn the_conversation_of_a_turn_is_its_session() {
+    let seen = Seen::default();
+    let _default = tracing::subscriber::set_default(tracing_subscriber::registry().with(Keeps(seen.clone())));
+    let session: Session<String> = Session::builder(ChatPlanner::new(agent([say("hi")]).build())).start();
+    let ticket = session.push("go".to_owned()).unwrap();
+    assert!(matches!(ticket.outcome().await, ItemOutcome::Completed(_)));
+    let of_turn = seen.lock().unwrap()["invoke_agent"].clone();
+    assert_eq!(of_turn["gen_ai.conversation.id"], session.id().as_str());
+    assert_ne!(of_turn["safepoint.run"], session.id().as_str());
+    let run = agent([say("hi")]).build().run("go");
+    let id = run.handle().id().clone();
+    assert_eq!(run.await.ending(), Ending::Done);
+    let of_run = seen.lock().unwrap()["invoke_agent"].clone();
+    assert_eq!((&*of_run["gen_ai.conversation.id"], &*of_run["safepoint.run"]), (id.as_str(), id.as_str()));
 }
 
 /// Panics once, where a span of this name begins or is given its end.

@@ -189,7 +189,8 @@ impl Driver {
     /// Starts the attempt. The driver outlives the run's tasks, so it is in no scope. Not an async function: a
     /// driver's future would then contain that of its child run's driver.
     pub(crate) fn spawn(self, start: Start) {
-        let span = spans::run(self.cx.shared.run.as_str(), self.cx.def.model.name());
+        let shared = &self.cx.shared;
+        let span = spans::run(&shared.run, shared.tree.conversation.as_ref(), self.cx.def.model.name());
         let shared = Arc::clone(&self.cx.shared);
         drop(Task::unscoped("driver", Driven::new(Box::new(self).run(start), shared).instrument(span)));
     }

@@ -40,7 +40,7 @@ pub use closings::DecideError;
 pub(crate) use closings::{Closing, Closings};
 use given_up::GivenUp;
 pub(crate) use message::RunMessage;
-pub(crate) use tree::{Reply, RunTree};
+pub(crate) use tree::{OfSession, Reply, RunTree};
 
 /// One run, as seen from outside.
 pub(crate) struct SharedRun {
@@ -116,7 +116,7 @@ impl SharedRun {
     /// A run at the root of its tree, or one that is resumed without its parent. It owns its background runs.
     pub(crate) fn new(run: RunId, path: Path, limits: &Limits) -> (Arc<Self>, Received<RunMessage>) {
         let scope = Scope::root();
-        let tree = RunTree::new(scope.0.clone(), (Arc::default(), Arc::default()), None);
+        let tree = RunTree::new(scope.0.clone(), (Arc::default(), Arc::default(), None), None);
         Self::root(run, path, scope, tree, limits)
     }
 
@@ -125,7 +125,7 @@ impl SharedRun {
     pub(crate) fn within(
         &self,
         family: &Scope,
-        session: (Arc<AllowList>, Arc<Closings>),
+        session: OfSession,
         limits: &Limits,
     ) -> (Arc<Self>, Received<RunMessage>) {
         let kept = Arc::new(Feed::new(limits.retained_deltas));

@@ -5,14 +5,19 @@
 
 use tracing::{Span, field::Empty, info_span};
 
-use crate::value::{event::Completion, receipt::ModelReport};
+use crate::value::{
+    event::Completion,
+    ids::{RunId, SessionId},
+    receipt::ModelReport,
+};
 
-/// A run: `invoke_agent`.
-pub(crate) fn run(id: &str, model: &str) -> Span {
+/// A run: `invoke_agent`. Its conversation is its session; a run without one is a conversation by itself.
+pub(crate) fn run(id: &RunId, session: Option<&SessionId>, model: &str) -> Span {
     info_span!(
         "invoke_agent",
         gen_ai.operation.name = "invoke_agent",
-        gen_ai.conversation.id = id,
+        gen_ai.conversation.id = session.map_or(id.as_str(), SessionId::as_str),
+        safepoint.run = id.as_str(),
         gen_ai.request.model = model,
         safepoint.ending = Empty,
         otel.status_code = Empty,

@@ -19,7 +19,7 @@ use crate::{
     value::{
         approval::{ApprovalRequest, Ruled},
         event::{Fact, Feed},
-        ids::{ApprovalId, Path, RunId},
+        ids::{ApprovalId, Path, RunId, SessionId},
     },
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct RunTree {
     pub(crate) always: Arc<AllowList>,
     /// How questions were closed.
     pub(crate) closings: Arc<Closings>,
+    /// The session that its root run is a turn of.
+    pub(crate) conversation: Option<SessionId>,
     /// Set where nothing keeps a copy of the tree from continuing elsewhere.
     of_a_copy: OnceLock<()>,
     /// In a session: what background runs show once the root's stream has ended.
@@ -61,16 +63,20 @@ pub(crate) type Reply = oneshot::Sender<Result<(), DecideError>>;
 /// if one does.
 pub(crate) type Decided = (Ruled, Option<Reply>);
 
+/// What the runs of a session share: what may run without a question, how questions were closed, and its id, if it is one.
+pub(crate) type OfSession = (Arc<AllowList>, Arc<Closings>, Option<SessionId>);
+
 impl RunTree {
     pub(super) fn new(
         family: Scope,
-        (always, closings): (Arc<AllowList>, Arc<Closings>),
+        (always, closings, conversation): OfSession,
         kept: Option<Arc<Feed>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             family,
             always,
             closings,
+            conversation,
             of_a_copy: OnceLock::new(),
             kept,
             asked: Mutex::default(),

@@ -92,8 +92,9 @@ impl<T: Item> Driver<T> {
         };
         self.unmark_blocked();
         let allowed = Arc::clone(self.approvals.allowed.get_or_insert_default());
+        let id = self.cx.shared.id().clone();
         let closings = Arc::clone(self.approvals.closings.get_or_insert_default());
-        let run = run.within_session(&self.cx.shared.runs.scope, &allowed, &closings);
+        let run = run.within_session(&self.cx.shared.runs.scope, (allowed, closings, Some(id)));
         if let StartFrom::Withdrawal(why) = from {
             // Stopped before it starts: its questions are withdrawn, and nothing of it runs.
             run.handle().stop(at_any(self.request_for(why, request).unwrap_or_else(StopRequest::now)));
