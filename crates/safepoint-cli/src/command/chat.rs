@@ -22,11 +22,13 @@ mod exporting;
 mod keeping;
 mod later;
 mod lent;
+mod looking;
 mod own;
 mod pending;
 mod plain;
 mod previews;
 mod reopen;
+mod reviewing;
 mod rewinding;
 mod sending;
 
