@@ -33,6 +33,7 @@ pub(crate) mod short;
 pub(crate) mod state;
 pub(crate) mod status;
 pub(crate) mod surface;
+pub(crate) mod tasks;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! What the list of conversations shows and searches of each: what it has used, and what was said in it.
 //!
-//! **Invariants**: of all conversations together so much is held at most; a journal that is too long is not read; nothing is read
+//! **Invariants**: what is held of all conversations together is bounded; a journal that is too long is not read; nothing is read
 //! for a list that is closed.
 
 use std::{
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// So many bytes of what was said are held for the search, and as many of the same in small letters.
+/// The bytes of what was said that are held for the search; the same in small letters takes as many again.
 const ROOM: usize = 16 << 20;
 /// Journals with more records are not read.
 const LONGEST: u64 = 20_000;

@@ -9,7 +9,7 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 31] = [
+const COMMANDS: [(&str, &str); 32] = [
     ("help", "show this help"),
     ("keys", "show the keys, as ? with an empty input does"),
     ("status", "show what holds here: model, root, mode, sandbox, approvals, store, context and servers"),
@@ -55,6 +55,10 @@ const COMMANDS: [(&str, &str); 31] = [
     ("trace", "show what the last turn recorded, step by step"),
     ("thoughts", "show the reasoning of the last turn in the pager, as Ctrl-T does"),
     ("todo", "show the to-do list of the agent"),
+    (
+        "tasks",
+        "list the commands that run in the background; `/tasks N` shows the output of one, `/tasks end N` ends it",
+    ),
     ("tools", "list the tools, and which ones need approval"),
     (
         "mode",
@@ -81,7 +85,7 @@ Esc         stop the turn: an answer at once, a tool at the next safe point; aga
 Alt-1…9     stop the call of this number alone, a sub-agent at its next safe point (again: now); the turn continues
 Ctrl-O      unfold and fold the output of running commands; else show all of the last one in the pager
 Ctrl-T      show the model's reasoning in the pager; its last line is shown while it comes
-Ctrl-B      let a running command continue in the background, and the model too
+Ctrl-B      let a running command continue in the background, and the model too; /tasks lists those
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit
@@ -98,6 +102,7 @@ pub(crate) fn is_built_in(name: &str) -> bool {
 pub(crate) fn takes_more(name: &str) -> bool {
     let takes = [
         "stop", "resume", "rename", "fork", "export", "rewind", "compact", "mode", "model", "init", "review",
+        "tasks",
     ];
     takes.contains(&name) || !is_built_in(name)
 }
@@ -136,6 +141,7 @@ impl State {
             ("trace", _) => self.tell_trace(),
             ("thoughts", _) => self.page_thoughts(),
             ("todo", _) => self.tell_todos(),
+            ("tasks", rest) => self.tasks_command(rest),
             ("tools", _) => self.tell_tools(),
             ("mode", named) => self.mode_command(named),
             ("plan", _) => self.plan_command(),

@@ -8,9 +8,9 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::render::text::{cut, one_line};
 
-/// So many bytes of one conversation are searched.
+/// The bytes of one conversation that are searched.
 pub(crate) const LONGEST: usize = 256 << 10;
-/// Around what was found so much is looked at: more than a row of any screen has.
+/// The bytes around what was found that are looked at: more than a row of any screen has.
 const AROUND: usize = 2 << 10;
 
 /// What was said in a conversation.
@@ -63,7 +63,7 @@ impl Said {
         self.folded.contains(word)
     }
 
-    /// The first place of this word, in at most so many columns.
+    /// The first place of this word, in at most this number of columns.
     pub(crate) fn excerpt(&self, word: &str, columns: usize) -> Option<Excerpt> {
         let at = self.folded.find(word)?;
         let end = at + word.len();
@@ -100,7 +100,7 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// The end of a text in so many columns.
+/// The end of a text in this number of columns.
 fn tail(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

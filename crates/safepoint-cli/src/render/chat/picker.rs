@@ -267,7 +267,7 @@ impl Picker {
         Line::from(vec![Span::styled(title, TITLE), Span::styled(count, DIM)])
     }
 
-    /// The rows around the marked one, in so many lines.
+    /// The rows around the marked one, in this number of lines.
     fn list(&self, room: usize, columns: usize, lines: &mut Vec<Line<'static>>) {
         if self.matching.is_empty() {
             let why = if self.rows.is_empty() { "  nothing to choose from" } else { "  nothing matches" };

@@ -32,6 +32,7 @@ use super::{
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
+    tasks::TaskAsk,
     thoughts::Thoughts,
     todo::Todos,
     typing::{Typing, TypingAction},
@@ -80,6 +81,8 @@ pub(crate) enum Action {
     Model(String),
     /// List the models that there are.
     OfferModels,
+    /// Do something with commands that run in the background.
+    Tasks(TaskAsk),
     /// Show what holds in this chat.
     Status,
     /// See what there is to review: this, or if it is empty what is not committed.

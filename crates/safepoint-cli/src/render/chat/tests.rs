@@ -43,6 +43,7 @@ mod reads;
 mod resizes;
 mod rewind;
 mod streams;
+mod tasks;
 mod thoughts;
 mod todo;
 mod typing;

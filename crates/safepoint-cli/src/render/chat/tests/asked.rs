@@ -76,17 +76,17 @@ fn the_status_has_short_lines() {
     world.state.kept.returns = Some("safepoint --resume 6e658e95".to_owned());
     let status = Status {
         at: Some("http://localhost:1".to_owned()),
-        root: "/home/me/project".into(),
+        root: "/srv/project".into(),
         mode: WorkMode::Edits,
         commands: "in the sandbox".to_owned(),
         approvals: "you are asked".to_owned(),
-        store: Some("/home/me/store.db".into()),
+        store: Some("/srv/store.db".into()),
         servers: vec![("github".to_owned(), 12)],
         files: vec!["AGENTS.md".to_owned()],
     };
     world.state.tell_status(&status);
     for row in [
-        "root          /home/me/project",
+        "root          /srv/project",
         "mode          edits: ",
         "commands      in the sandbox",
         "approvals     you are asked",
