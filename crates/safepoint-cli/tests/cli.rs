@@ -14,6 +14,7 @@ use serde_json::Value;
 
 mod cli {
     mod approvals;
+    mod asked;
     mod attention;
     mod chat;
     mod chat_kept;

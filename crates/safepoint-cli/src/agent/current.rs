@@ -27,12 +27,14 @@ use crate::{
         limits::limits,
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
-        model, offered, todo, tools,
+        model, offered,
+        own_turn::OwnTurn,
+        status, todo, tools,
     },
     args::{agent::Approve, mode::WorkMode},
     prices::Figures,
     render::{
-        chat::{choosing::OfferedModels, meter::table::Fixed},
+        chat::{choosing::OfferedModels, meter::table::Fixed, status::Status},
         prompt::Prompt,
         screen::Screen,
     },
@@ -57,8 +59,8 @@ pub(crate) struct CurrentAgent {
     parts: Mutex<AgentParts>,
     /// Keeps the server of a practice model alive. Only ever replaced, under `works`.
     server: Mutex<Option<Arc<ModelServer>>>,
-    /// The turn that compacts the conversation, and what its summary keeps. Held to copy or to replace it.
-    pub(super) compacts: Mutex<Option<(TurnId, String)>>,
+    /// The last turn that another agent does. Held to copy or to replace it.
+    pub(super) own_turn: Mutex<Option<(TurnId, OwnTurn)>>,
     /// What goes with messages of the chat.
     pub(crate) attached: Attached,
 }
@@ -121,9 +123,9 @@ impl CurrentAgent {
         )?;
         let is_for_plan = mode.is_plan();
         let parts = Mutex::new(AgentParts { agent, builder, tools, changes: 0, is_for_plan });
-        let (attached, compacts) = (Attached::default(), Mutex::default());
+        let (attached, own_turn) = (Attached::default(), Mutex::default());
         let this =
-            Self { settings, own, servers, asking, mode, helpers, name, parts, server, compacts, attached };
+            Self { settings, own, servers, asking, mode, helpers, name, parts, server, own_turn, attached };
         Ok((Arc::new(this), notice))
     }
 
@@ -219,6 +221,21 @@ impl CurrentAgent {
         let parts = lock(&self.parts);
         let builder = parts.builder.clone().window(window);
         build(builder, &parts.tools, &self.making()).unwrap_or_else(|_| parts.agent.clone())
+    }
+
+    /// An agent whose tools read only, whatever the mode is.
+    ///
+    /// # Errors
+    /// If none can be made.
+    pub(super) fn reviewing(&self) -> anyhow::Result<Agent> {
+        let parts = lock(&self.parts);
+        let mode = CurrentMode::reviewing();
+        build(parts.builder.clone(), &parts.tools, &Making { mode: &mode, ..self.making() })
+    }
+
+    /// What holds now.
+    pub(crate) fn status(&self) -> Status {
+        status::of(self, &self.settings, self.servers.counted())
     }
 
     /// Whether a tool, or an external agent with its own, could change files.

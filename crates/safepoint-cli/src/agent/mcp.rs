@@ -38,6 +38,11 @@ impl Used {
         self.clients.iter().flat_map(|(_, offered)| offered).cloned()
     }
 
+    /// The name of each, and how many tools it offered at first.
+    pub(crate) fn counted(&self) -> Vec<(String, usize)> {
+        self.clients.iter().map(|(client, offered)| (client.name().to_owned(), offered.len())).collect()
+    }
+
     /// How often one of them has changed its tools.
     pub(crate) fn changes(&self) -> u64 {
         self.clients.iter().map(|(client, _)| client.changes()).sum()

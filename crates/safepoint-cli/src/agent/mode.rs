@@ -26,6 +26,7 @@ const IN_PLAN: &str = "[denied: the user chose plan mode, in which nothing is ch
 /// The instructions of plan mode.
 const INSTRUCTIONS: &str = "Plan mode: change nothing. You have only tools that read. Find out what you need to know, ask if \
      something is open, and make a plan: what you would change, where, and how it is checked.";
+const REVIEWING: &str = "This turn is a review: change nothing. You have only tools that read.";
 const HELPING: &str = "Plan mode: change nothing. You have only tools that read; say what you found.";
 const PRESENTING: &str = "When the plan is complete, call `present_plan` with all of it, as Markdown, and end your turn. The user \
      approves it, edits it or rejects it. Only then is it carried out.";
@@ -40,16 +41,23 @@ pub(crate) struct CurrentMode {
     plan_end: PlanEnd,
 }
 
-/// How a plan ends. Exhaustive: the answer is the plan, or the model presents one and a person is asked.
+/// What a turn that reads only is for. Exhaustive: its answer is a plan, or the model presents one and a person is asked, or its
+/// answer is a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PlanEnd {
     Answer,
     Question,
+    Review,
 }
 
 impl CurrentMode {
     pub(crate) fn of(args: &AgentArgs, plan_end: PlanEnd) -> Self {
         Self { now: Arc::new(Mutex::new(WorkMode::first(args.mode, args.approve))), plan_end }
+    }
+
+    /// That of a review, which stays: only tools that read.
+    pub(crate) fn reviewing() -> Self {
+        Self { now: Arc::new(Mutex::new(WorkMode::Plan)), plan_end: PlanEnd::Review }
     }
 
     pub(crate) fn now(&self) -> WorkMode {
@@ -84,6 +92,7 @@ impl CurrentMode {
         let presenting = match self.plan_end {
             PlanEnd::Question => format!(" {PRESENTING}"),
             PlanEnd::Answer => String::new(),
+            PlanEnd::Review => return Some(REVIEWING.to_owned()),
         };
         self.is_plan().then(|| format!("{INSTRUCTIONS}{presenting}"))
     }

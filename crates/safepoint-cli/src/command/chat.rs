@@ -22,13 +22,17 @@ mod exporting;
 mod keeping;
 mod later;
 mod lent;
+mod looking;
+mod looks;
 mod own;
 mod pending;
 mod plain;
 mod previews;
 mod reopen;
+mod reviewing;
 mod rewinding;
 mod sending;
+mod tasks;
 
 #[cfg(test)]
 mod tests;
@@ -47,10 +51,9 @@ use crate::{
     render::{
         chat::{
             attention::Attention,
-            markdown::look::Look,
             modes::Modes,
             state::{About, State, Tone},
-            surface::{Narrower, Paint, Surface},
+            surface::{Narrower, Surface},
             terminal::{self, Terminal},
         },
         keyboard::Keyboard,
@@ -70,6 +73,7 @@ use crate::{
 };
 use desk::Desk;
 use driver::{After, Driver, Times};
+use looks::{look, paint, variable};
 use reopen::Left;
 use rewinding::{Next, Rewinds};
 
@@ -322,19 +326,4 @@ async fn finish(
         socket.finish().await;
     }
     after
-}
-
-/// How Markdown looks in this terminal.
-fn look(settings: &AgentSettings) -> Look {
-    let root = settings.args.root.clone().map_or_else(std::env::current_dir, std::path::absolute).ok();
-    Look::of(variable, settings.theme, root)
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
-}
-
-fn paint() -> Paint {
-    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    if is_plain { Paint::Plain } else { Paint::Styled }
 }

@@ -1,5 +1,6 @@
 //! The chat screen's model: keys and events in, acts and lines out.
 
+pub(crate) mod asked;
 pub(crate) mod attention;
 pub(crate) mod calls;
 pub(crate) mod choosing;
@@ -10,6 +11,7 @@ pub(crate) mod copying;
 pub(crate) mod custom;
 pub(crate) mod edits;
 pub(crate) mod events;
+pub(crate) mod excerpt;
 pub(crate) mod fact;
 pub(crate) mod input;
 pub(crate) mod kept;
@@ -29,7 +31,9 @@ pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod short;
 pub(crate) mod state;
+pub(crate) mod status;
 pub(crate) mod surface;
+pub(crate) mod tasks;
 pub(crate) mod terminal;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,7 @@
 //! What a library's hint is on this command line: a library names settings, and here they are flags.
 
+use std::borrow::Cow;
+
 use safepoint::store;
 
 /// The hint, with the flags that do what it says.
@@ -16,6 +18,26 @@ pub(crate) fn here(code: &str, hint: &str) -> String {
     format!("{hint} ({flags})")
 }
 
+/// What a failure says, without the words of the library that saw it: what happened, as a person would say it.
+pub(crate) fn in_words(message: &str) -> Cow<'_, str> {
+    const BROKE: &str = "the connection broke while the model answered";
+    let Some(causes) = message.strip_prefix(BROKE).and_then(|rest| rest.strip_prefix(": ")) else {
+        return message.into();
+    };
+    let causes = causes.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| causes.contains(word));
+    let why = if has(&["reset by peer", "broken pipe", "connection reset"]) {
+        "the other side, or a proxy between, reset it"
+    } else if has(&["timed out", "deadline"]) {
+        "nothing came over it for too long"
+    } else if has(&["end of file", "eof", "incomplete", "closed", "end before"]) {
+        "it was closed before the answer was whole"
+    } else {
+        return message.into();
+    };
+    format!("{BROKE}: {why}").into()
+}
+
 /// What to do where a command failed for a reason that says it.
 pub(crate) fn after(error: &anyhow::Error) -> Option<&'static str> {
     let is_full = |cause: &(dyn std::error::Error + 'static)| {
@@ -29,6 +51,21 @@ pub(crate) fn after(error: &anyhow::Error) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_broken_connection_is_said_in_plain_words() {
+        let broke = |cause: &str| format!("the connection broke while the model answered: {cause}");
+        for (cause, why) in [
+            ("error reading a body from connection: unexpected EOF during chunk size line", "closed before"),
+            ("error reading a body from connection: Connection reset by peer (os error 104)", "reset it"),
+            ("operation timed out", "too long"),
+        ] {
+            let said = in_words(&broke(cause)).into_owned();
+            assert!(said.contains(why) && !said.contains("body"), "{said}");
+        }
+        assert_eq!(in_words(&broke("a new kind")), broke("a new kind"));
+        assert_eq!(in_words("the provider answered 500: closed"), "the provider answered 500: closed");
+    }
 
     #[test]
     fn a_hint_names_the_flags_of_this_command_line() {

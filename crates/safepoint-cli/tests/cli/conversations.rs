@@ -203,11 +203,12 @@ fn a_chat_whose_store_cannot_be_used_says_so_and_works_in_memory() {
     assert!(code == 1 && screen.contains("cannot be opened"), "{code}: {screen}");
 }
 
-/// S7.42: the list of `--resume` is searched by what is typed, has this project's conversations first, and opens the one that is
+/// S7.42: the list of `--resume` is searched by what is typed, also in what was said, has this project's conversations first, and opens the one that is
 /// chosen. Esc opens none.
 #[test]
 fn a_conversation_is_chosen_from_a_list_that_is_searched() {
-    let world = World::talking();
+    let overflow = "answer 0: the Overflow is in `parse_header`";
+    let world = World::new(&json!([{"text": overflow}, {"text": "answer 1"}, {"text": "answer 2"}]));
     world.said("project", "fix the parser");
     world.said("project", "write the docs");
     world.said("other", "plan the trip");
@@ -221,8 +222,9 @@ fn a_conversation_is_chosen_from_a_list_that_is_searched() {
     chat.press("trip");
     chat.until("1 of 3");
     chat.until("❯ plan the trip");
-    chat.press("\x15pars");
+    chat.press("\x15is OVERflow");
     chat.until("❯ fix the parser");
+    chat.until("…parser answer 0: the Overflow is in `parse_header`");
     chat.press("\r");
     chat.until("Reopened fix the parser");
     chat.until(IDLE);

@@ -10,13 +10,13 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::{conversations, keeping, paint};
+use super::{conversations, keeping, looking, paint};
 use crate::{
     args::run::OnDisconnect,
     render::chat::{
         attention::Attention,
         picker::Picked,
-        sessions::SessionPicker,
+        sessions::{Looked, SessionPicker},
         surface::{Pane, Surface},
         terminal::{self, Terminal},
     },
@@ -36,16 +36,16 @@ pub(super) async fn choose(store: &Arc<dyn Store>, project: &Path) -> anyhow::Re
     }
     let mut list =
         SessionPicker::new(all.iter().map(|(one, _)| conversations::offer(one, project)).collect());
-    let (tell, mut spent) = mpsc::unbounded_channel();
-    let counting = tokio::spawn(conversations::count(all, move |id, used| tell.send((id, used)).is_ok()));
-    let chosen = shown(&mut list, &mut spent).await;
-    counting.abort();
+    let (tell, mut looked) = mpsc::unbounded_channel();
+    let looking = tokio::spawn(looking::look(all, move |some| tell.send(some).is_ok()));
+    let chosen = shown(&mut list, &mut looked).await;
+    looking.abort();
     chosen
 }
 
 async fn shown(
     list: &mut SessionPicker,
-    spent: &mut mpsc::UnboundedReceiver<(String, String)>,
+    looked: &mut mpsc::UnboundedReceiver<Vec<Looked>>,
 ) -> anyhow::Result<Option<SessionId>> {
     let mut surface = Surface::new(paint(), terminal::size());
     let terminal = Terminal::enter(&Attention::default())?;
@@ -69,9 +69,9 @@ async fn shown(
                 Some(Ok(_)) => Picked::Nothing,
                 None | Some(Err(_)) => Picked::Closed,
             },
-            // Losing this one loses nothing: the figure stays in the channel.
-            Some((id, used)) = spent.recv() => {
-                list.spent(&id, used);
+            // Losing this one loses nothing: what was found stays in the channel.
+            Some(some) = looked.recv() => {
+                list.looked(some);
                 Picked::Nothing
             }
             // Losing these loses nothing: the screen is looked at again in any case.

@@ -6,21 +6,19 @@ use std::{
 };
 
 use safepoint::{
-    event::Fact,
     ids::{SessionId, TurnId},
-    raw::{JournalFact, read_journal},
     session::Fork,
     store::{Error, Store},
 };
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{driver::Driver, exporting, keeping, later::Later, reopen, rewinding::Next};
+use super::{driver::Driver, exporting, keeping, later::Later, looking, reopen, rewinding::Next};
 use crate::{
     control::list::{Listed, ago},
     render::{
         chat::{
             kept::KeptAsk,
-            sessions::Offer,
+            sessions::{Looked, Offer, SessionPicker},
             state::{State, Tone},
         },
         text::one_line,
@@ -31,9 +29,9 @@ use crate::{
 /// What became of a request, once it is known.
 pub(crate) enum KeptNews {
     /// The conversations to choose from.
-    Offers(Vec<Offer>),
-    /// What one of them has used.
-    Spent(String, String),
+    Offers(Box<SessionPicker>),
+    /// Some of them were read.
+    Looked(Vec<Looked>),
     /// Another one is to be opened.
     Open(Box<Next>),
     /// The file of an export is there already.
@@ -78,8 +76,8 @@ impl Driver {
 
     pub(crate) fn kept_news(&mut self, news: KeptNews) {
         match news {
-            KeptNews::Offers(offers) => self.state.pick(offers),
-            KeptNews::Spent(id, spent) => self.state.kept.spent(&id, spent),
+            KeptNews::Offers(list) => self.state.pick(*list),
+            KeptNews::Looked(looked) => self.state.kept.looked(looked),
             KeptNews::Exists(path) => self.state.ask_overwrite(path, std::time::Instant::now()),
             // Meanwhile a turn has begun: what was pushed is not left for something else.
             KeptNews::Open(_) if self.host.session.current_turn().is_some() => {
@@ -125,11 +123,13 @@ async fn pick(
         let is_in_memory = memory.as_ref().is_some_and(|memory| Arc::ptr_eq(memory, at));
         offer.is_here |= is_in_memory;
     }
-    let tell = later.clone();
-    let spent = move |id, used| tell.send(Later::Kept(KeptNews::Spent(id, used))).is_ok();
+    let list = Box::new(SessionPicker::new(offers));
+    let (tell, wanted) = (later.clone(), list.wanted());
+    let looked =
+        move |looked| wanted.strong_count() > 0 && tell.send(Later::Kept(KeptNews::Looked(looked))).is_ok();
     // Behind the list itself, in the order of the channel.
-    if later.send(Later::Kept(KeptNews::Offers(offers))).is_ok() {
-        count(all, spent).await;
+    if later.send(Later::Kept(KeptNews::Offers(list))).is_ok() {
+        looking::look(all, looked).await;
     }
     Ok(Later::Left)
 }
@@ -201,51 +201,5 @@ fn shown(path: &Path) -> String {
         Some("") => "~".to_owned(),
         Some(below) => format!("~/{below}"),
         None => path.display().to_string(),
-    }
-}
-
-/// Counts what each of these has used, the newest first, as long as `tell` says that it is wanted.
-pub(super) async fn count(all: Vec<(Listed, Arc<dyn Store>)>, tell: impl Fn(String, String) -> bool) {
-    /// Longer journals take too long to read for one figure.
-    const LONGEST: u64 = 20_000;
-    const NEWEST: usize = 100;
-    for (one, store) in all.into_iter().take(NEWEST) {
-        let is_short = one.row.as_ref().is_some_and(|row| row.head <= LONGEST);
-        let id = SessionId::from(one.id.as_str());
-        if is_short
-            && let Ok(Some(used)) = used(&*store, &id).await
-            && !tell(one.id, used)
-        {
-            return;
-        }
-    }
-}
-
-/// What a session has used: its cost, where all of its turns have a price; else its tokens.
-async fn used(store: &dyn Store, id: &SessionId) -> Result<Option<String>, Error> {
-    let (mut tokens, mut cost) = (0, Some(0.0));
-    read_journal(store, id, |past| {
-        if let Ok(JournalFact::Fact { path, fact, .. }) = past.what
-            && let (true, Fact::Settled { receipt, .. }) = (path.is_root(), &*fact)
-        {
-            tokens += receipt.usage_total.total().max(receipt.usage.total());
-            cost = cost.zip(receipt.cost_total.or(receipt.cost)).map(|(sum, more)| sum + more);
-        }
-    })
-    .await?;
-    Ok(match (tokens, cost) {
-        (0, _) => None,
-        (_, Some(cost)) => Some(format!("{cost:.2}")),
-        (tokens, None) => Some(tokens_shown(tokens)),
-    })
-}
-
-fn tokens_shown(tokens: u64) -> String {
-    const THOUSAND: u64 = 1000;
-    const MILLION: u64 = 1_000_000;
-    match tokens {
-        MILLION.. => format!("{}.{}M tokens", tokens / MILLION, tokens % MILLION / (MILLION / 10)),
-        THOUSAND.. => format!("{}.{}k tokens", tokens / THOUSAND, tokens % THOUSAND / (THOUSAND / 10)),
-        _ => format!("{tokens} tokens"),
     }
 }

@@ -269,6 +269,9 @@ impl Driver {
                     self.state.about.tools = self.crew.tools();
                 }
                 Action::Kept(ask) => self.kept(ask),
+                Action::Tasks(ask) => self.tasks(ask),
+                Action::Status => self.state.tell_status(&self.crew.status()),
+                Action::Review(what) => self.look_for_review(what),
                 act => self.perform_later(act),
             }
         }

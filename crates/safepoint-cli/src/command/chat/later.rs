@@ -18,7 +18,8 @@ use crate::{
     prices::Figures,
     render::{
         chat::{
-            choosing::OfferedModels, kept::KeptAsk, meter::table::Fixed, state::Tone, typing::TypingNews,
+            asked::ReviewOf, choosing::OfferedModels, kept::KeptAsk, meter::table::Fixed, state::Tone,
+            typing::TypingNews,
         },
         edit::EditView,
     },
@@ -52,6 +53,7 @@ pub(crate) enum Later {
     Typing(TypingNews),
     WithFiles(WithFiles),
     Kept(KeptNews),
+    Review(ReviewOf),
     /// There is no turn to resume: another conversation may be.
     Pick,
 }
@@ -79,6 +81,7 @@ impl Driver {
             Later::Typing(news) => self.typing_news(news),
             Later::WithFiles(message) => self.push_with(message),
             Later::Kept(news) => self.kept_news(news),
+            Later::Review(of) => self.state.review(&of),
             Later::Pick => self.kept(KeptAsk::Pick),
             // The session has reported it.
             Later::Left => {}

@@ -116,6 +116,9 @@ impl Driver {
                 | Action::Typing(_)
                 | Action::Mode(_)
                 | Action::Kept(_)
+                | Action::Tasks(_)
+                | Action::Status
+                | Action::Review(_)
                 | Action::GoTo(_)
                 | Action::Suspend => None,
             };

@@ -273,7 +273,7 @@ impl Turns<'_> {
                     self.screen.note(&format!("▪ {}", crate::render::approval::ended(report)));
                 }
                 Fact::Settled { error: Some(error), .. } => {
-                    self.screen.note(&format!("safepoint: {}", error.message));
+                    self.screen.note(&format!("safepoint: {}", hints::in_words(&error.message)));
                     if let Some(hint) = &error.hint {
                         self.screen.note(&format!("  hint: {}", hints::here(&error.code, hint)));
                     }

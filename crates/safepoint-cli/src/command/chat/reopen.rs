@@ -136,6 +136,7 @@ impl Left {
         state.todos = self.todos.into_iter().next_back().map(|(_, todos)| todos).unwrap_or_default();
         state.gap();
         if let Some(how) = how(&self.label, self.questions.len()) {
+            state.kept.is_open = self.questions.is_empty();
             state.tell(Tone::Plain, &how);
         }
         for question in self.questions {

@@ -75,9 +75,13 @@ fn project(place: &PlaceArgs) -> Vec<Finding> {
         }
     };
     let text = ProjectText::read(&around);
-    let files = text.instructions.files().len();
+    let files = match text.instructions.files().len() {
+        0 => "no AGENTS.md".to_owned(),
+        1 => "one file of instructions".to_owned(),
+        many => format!("{many} files of instructions"),
+    };
     let said = format!(
-        "{}, {files} of AGENTS.md, {} own commands, {} agents",
+        "{}, {files}, {} own commands, {} agents",
         around.root().display(),
         text.commands.list().count(),
         text.agents.len()

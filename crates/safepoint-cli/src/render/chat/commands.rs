@@ -9,8 +9,11 @@ use super::{
 use crate::signals::StopLevel;
 
 /// Each with what it does, as `/help` tells it.
-const COMMANDS: [(&str, &str); 27] = [
+const COMMANDS: [(&str, &str); 32] = [
     ("help", "show this help"),
+    ("keys", "show the keys, as ? with an empty input does"),
+    ("status", "show what holds here: model, root, mode, sandbox, approvals, store, context and servers"),
+    ("init", "ask the agent to write an AGENTS.md for this project, or to correct the one that is there"),
     (
         "stop",
         "stop the turn at the next safe point; `/stop now` at once; `/stop N` the call of this number alone",
@@ -38,6 +41,11 @@ const COMMANDS: [(&str, &str); 27] = [
     ("diff", "show all of the last edit in the pager ($PAGER, or less)"),
     ("copy", "copy the last answer to the clipboard of the terminal (OSC 52)"),
     ("receipt", "show the full receipt of the last turn"),
+    (
+        "review",
+        "ask for a review of the uncommitted changes, with tools that read only; `/review WHAT` names a commit, a range, or \
+         what you like",
+    ),
     ("cost", "show what each turn has used: tokens, time and money where the price is known"),
     ("context", "show what fills the window, by part"),
     (
@@ -47,6 +55,10 @@ const COMMANDS: [(&str, &str); 27] = [
     ("trace", "show what the last turn recorded, step by step"),
     ("thoughts", "show the reasoning of the last turn in the pager, as Ctrl-T does"),
     ("todo", "show the to-do list of the agent"),
+    (
+        "tasks",
+        "list the commands that run in the background; `/tasks N` shows the output of one, `/tasks end N` ends it",
+    ),
     ("tools", "list the tools, and which ones need approval"),
     (
         "mode",
@@ -73,10 +85,11 @@ Esc         stop the turn: an answer at once, a tool at the next safe point; aga
 Alt-1…9     stop the call of this number alone, a sub-agent at its next safe point (again: now); the turn continues
 Ctrl-O      unfold and fold the output of running commands; else show all of the last one in the pager
 Ctrl-T      show the model's reasoning in the pager; its last line is shown while it comes
-Ctrl-B      let a running command continue in the background, and the model too
+Ctrl-B      let a running command continue in the background, and the model too; /tasks lists those
 Ctrl-C      stop the turn, or clear the input; twice: exit within a second
 Ctrl-Z      back to the shell; `fg` returns
 Ctrl-D      quit
+?           with an empty input: show these keys, as /keys does
 In a question about an edit: h decides hunk by hunk, v shows the whole diff in the pager
 In a question about a call: e changes its arguments, and asks again with them";
 
@@ -87,7 +100,10 @@ pub(crate) fn is_built_in(name: &str) -> bool {
 
 /// Whether something may stand behind the command: a command of the user's always takes it.
 pub(crate) fn takes_more(name: &str) -> bool {
-    let takes = ["stop", "resume", "rename", "fork", "export", "rewind", "compact", "mode", "model"];
+    let takes = [
+        "stop", "resume", "rename", "fork", "export", "rewind", "compact", "mode", "model", "init", "review",
+        "tasks",
+    ];
     takes.contains(&name) || !is_built_in(name)
 }
 
@@ -103,6 +119,10 @@ impl State {
         let (name, rest) = command.split_once(' ').map_or((command, ""), |(name, rest)| (name, rest.trim()));
         match (name, rest) {
             ("help" | "?", _) => self.help(),
+            ("keys", _) => self.tell_keys(),
+            ("status", _) => self.actions.push(Action::Status),
+            ("init", more) => self.ask_init(more),
+            ("review", what) => self.ask_review(what),
             ("stop", "now") => self.noted_stop(StopLevel::Now),
             ("stop", number) if self.stop_command(number) => {}
             ("stop", _) => self.noted_stop(StopLevel::AtSafePoint),
@@ -121,6 +141,7 @@ impl State {
             ("trace", _) => self.tell_trace(),
             ("thoughts", _) => self.page_thoughts(),
             ("todo", _) => self.tell_todos(),
+            ("tasks", rest) => self.tasks_command(rest),
             ("tools", _) => self.tell_tools(),
             ("mode", named) => self.mode_command(named),
             ("plan", _) => self.plan_command(),
@@ -133,6 +154,11 @@ impl State {
             ("quit" | "exit" | "q", _) => self.quit(Leave::Tidily),
             (custom, rest) => self.custom_command(custom, rest),
         }
+    }
+
+    /// What each key does.
+    pub(super) fn tell_keys(&mut self) {
+        self.tell_columns(KEYS);
     }
 
     fn help(&mut self) {

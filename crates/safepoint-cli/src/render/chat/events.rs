@@ -115,7 +115,7 @@ impl State {
         self.thoughts.begin();
         self.work = Some(Activity::default());
         self.withdraw_plan();
-        (self.ctrl_c, self.warned) = (None, None);
+        (self.ctrl_c, self.warned, self.kept.is_open) = (None, None, false);
     }
 
     fn run_event(&mut self, event: &Event, now: Instant) {
@@ -201,7 +201,7 @@ impl State {
             Fact::StopEscalated => self.tell(Tone::Aside, "Grace period ended: stopping now"),
             Fact::Settled { error: Some(error), .. } => {
                 self.end_text();
-                self.tell(Tone::Bad, &format!("failed: {}", error.message));
+                self.tell(Tone::Bad, &format!("failed: {}", hints::in_words(&error.message)));
                 if let Some(hint) = &error.hint {
                     self.tell(Tone::Aside, &format!("  hint: {}", hints::here(&error.code, hint)));
                 }

@@ -16,7 +16,7 @@ use super::{
     choosing::Choosing,
     keys::CALM,
     picker::Picked,
-    sessions::{Offer, SessionPicker},
+    sessions::{Looked, SessionPicker},
     state::{Action, State, Tone},
     surface::Pane,
 };
@@ -50,6 +50,8 @@ pub(crate) struct Kept {
     pub(crate) is_named: bool,
     /// Whether anything was said in it.
     pub(crate) is_begun: bool,
+    /// Whether the last turn, which ended before the conversation was opened here, can be resumed.
+    pub(crate) is_open: bool,
     /// The model that was chosen since the chat began.
     pub(crate) model: Option<String>,
     /// What the chat is about.
@@ -83,9 +85,10 @@ impl Kept {
         Some(format!("{path} is there already: y overwrites it · n leaves it"))
     }
 
-    pub(crate) fn spent(&mut self, id: &str, spent: String) {
+    /// Some of the listed conversations were read.
+    pub(crate) fn looked(&mut self, looked: Vec<Looked>) {
         if let Some(Choosing::Session(list)) = &mut self.list {
-            list.spent(id, spent);
+            list.looked(looked);
         }
     }
 
@@ -98,12 +101,12 @@ impl Kept {
 
 impl State {
     /// Opens the list.
-    pub(crate) fn pick(&mut self, offers: Vec<Offer>) {
-        if offers.is_empty() {
+    pub(crate) fn pick(&mut self, list: SessionPicker) {
+        if list.is_empty() {
             return self.tell(Tone::Plain, "no other stored conversation");
         }
         if self.leaving.is_none() {
-            self.kept.list = Some(Choosing::Session(SessionPicker::new(offers)));
+            self.kept.list = Some(Choosing::Session(list));
         }
     }
 

@@ -77,6 +77,10 @@ impl State {
             KeyCode::Char(letter) if may_choose && !control => self.choose(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
             KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => self.answer(letter),
+            KeyCode::Char('?') if self.input.is_empty() && self.mode == Mode::Typing => {
+                self.gap();
+                self.tell_keys();
+            }
             _ => self.typed(key),
         }
     }
@@ -278,9 +282,12 @@ impl State {
             return;
         }
         if self.is_searching() {
+            self.ctrl_c = None;
             return self.leave_search();
         }
+        // What this key was for is done: another one is the first of two that leave.
         if !self.input.is_empty() {
+            self.ctrl_c = None;
             self.end_answer();
             return self.input.clear();
         }

@@ -16,6 +16,7 @@ use safepoint::{
 use super::{
     markdown::DIM,
     state::{Action, State, Tone},
+    tasks::Tasks,
 };
 use crate::{
     render::{
@@ -42,6 +43,7 @@ pub(crate) struct LiveWork {
     is_unfolded: bool,
     /// The output of the last call whose lines were not all shown.
     whole: Option<String>,
+    pub(super) tasks: Tasks,
 }
 
 /// A sub-agent.
@@ -81,6 +83,7 @@ impl LiveWork {
         }
         if let EventKind::Fact(fact) = kind {
             self.fact(&run, fact, now);
+            self.task_fact(fact, now);
         }
         if let Some(branch) = self.branches.iter_mut().find(|branch| branch.path == run) {
             branch.work.on(kind, now);
@@ -242,9 +245,10 @@ impl State {
     /// Ctrl-B: what runs continues in the background.
     pub(super) fn move_to_background(&mut self) {
         self.actions.push(Action::Background);
+        self.tasks_moved();
         self.tell(
             Tone::Aside,
-            "moved to the background: the model continues, and a stop of the turn ends it too",
+            "moved to the background: the model continues, and a stop of the turn ends it too; /tasks lists it",
         );
     }
 

@@ -241,7 +241,8 @@ fn hint(state: &State, now: Instant) -> String {
             "Esc again lists the turns to go back to".to_owned()
         }
         (None, Mode::Typing, None) => {
-            let is_open = state.last.as_ref().is_some_and(|receipt| receipt.ending != Ending::Done);
+            let last = state.last.as_ref();
+            let is_open = last.map_or(state.kept.is_open, |receipt| receipt.ending != Ending::Done);
             let resume = if is_open { " · /resume resumes" } else { "" };
             format!("{} · Enter sends{resume} · /help · Ctrl-D quits", state.model)
         }

@@ -13,6 +13,8 @@
 //! let Pane { lines, cursor } = picker.pane(rows, columns);
 //! ```
 
+use std::{ops::Range, sync::Arc};
+
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::{
     style::{Color, Modifier, Style},
@@ -21,12 +23,19 @@ use ratatui_core::{
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::{markdown::DIM, surface::Pane};
+use super::{
+    excerpt::{Excerpt, Said, fold},
+    markdown::DIM,
+    surface::Pane,
+};
 use crate::render::text::{cut, one_line};
 
 const TITLE: Style = Style::new().fg(Color::Blue).add_modifier(Modifier::BOLD);
 const PROMPT: Style = Style::new().fg(Color::Green);
 const MARKED: Style = Style::new().add_modifier(Modifier::BOLD);
+const FOUND: Style = Style::new().fg(Color::Yellow);
+/// Columns before the place where something was found.
+const INDENT: usize = 4;
 /// Rows that one page key moves by.
 const PAGE: usize = 10;
 /// Rows of the list that are shown at most.
@@ -49,6 +58,8 @@ pub(crate) struct PickRow {
     columns: Vec<String>,
     /// What is searched, in small letters.
     searched: String,
+    /// What is searched too, and shown in the place where something was found.
+    said: Option<Arc<Said>>,
 }
 
 impl PickRow {
@@ -57,7 +68,7 @@ impl PickRow {
         let columns: Vec<String> = columns.into_iter().map(|column| one_line(column.as_ref())).collect();
         let key = key.into();
         let searched = format!("{} {key}", columns.join(" ")).to_lowercase();
-        Self { key, columns, searched }
+        Self { key, columns, searched, said: None }
     }
 
     /// This is searched too, and not shown.
@@ -66,6 +77,41 @@ impl PickRow {
         self.searched.push_str(&text.to_lowercase());
         self
     }
+
+    /// This is searched too; where it is found is shown below the row.
+    pub(crate) fn and_said(mut self, said: Option<Arc<Said>>) -> Self {
+        self.said = said;
+        self
+    }
+
+    /// Whether the row itself has this word.
+    fn shows(&self, word: &Word) -> bool {
+        self.searched.contains(word.lower.as_str())
+    }
+
+    fn has(&self, word: &Word) -> bool {
+        self.shows(word) || self.said.as_ref().is_some_and(|said| said.has(&word.folded))
+    }
+
+    /// Where the first word was found that the row itself does not have.
+    fn excerpt(&self, words: &[Word], columns: usize) -> Option<Line<'static>> {
+        let said = self.said.as_ref()?;
+        let word = words.iter().find(|word| !self.shows(word))?;
+        let Excerpt { before, found, after } = said.excerpt(&word.folded, columns.checked_sub(INDENT)?)?;
+        let dim = |text: String| Span::styled(text, DIM);
+        Some(Line::from(vec![dim(format!("{:INDENT$}{before}", "")), Span::styled(found, FOUND), dim(after)]))
+    }
+}
+
+/// A word that is searched for.
+struct Word {
+    lower: String,
+    folded: String,
+}
+
+fn words(search: &str) -> Vec<Word> {
+    let word = |word: &str| Word { lower: word.to_lowercase(), folded: fold(word) };
+    search.split_whitespace().map(word).collect()
 }
 
 /// What a key came to. Exhaustive.
@@ -170,8 +216,8 @@ impl Picker {
 
     /// The rows that have each word of what was typed.
     fn narrow(&mut self, marked: Option<&str>) {
-        let words: Vec<String> = self.search.split_whitespace().map(str::to_lowercase).collect();
-        let fits = |row: &PickRow| words.iter().all(|word| row.searched.contains(word.as_str()));
+        let words = words(&self.search);
+        let fits = |row: &PickRow| words.iter().all(|word| row.has(word));
         self.matching = self.rows.iter().enumerate().filter(|(_, row)| fits(row)).map(|(at, _)| at).collect();
         let same = |row: &&usize| self.rows.get(**row).map(|row| row.key.as_str()) == marked;
         self.at = self.matching.iter().position(|row| same(&row)).unwrap_or(0);
@@ -190,7 +236,7 @@ impl Picker {
         const SEARCH: usize = 1;
         let (has_title, has_keys) = (rows >= 4, rows >= 3);
         let room = rows.saturating_sub(SEARCH + usize::from(has_title) + usize::from(has_keys));
-        let shown = room.clamp(1, SHOWN).min(self.matching.len().max(1));
+        let shown = room.clamp(1, SHOWN);
         let mut lines = Vec::with_capacity(shown + 3);
         if has_title {
             lines.push(self.head(columns));
@@ -221,23 +267,28 @@ impl Picker {
         Line::from(vec![Span::styled(title, TITLE), Span::styled(count, DIM)])
     }
 
-    /// The rows around the marked one.
-    fn list(&self, shown: usize, columns: usize, lines: &mut Vec<Line<'static>>) {
+    /// The rows around the marked one, in this number of lines.
+    fn list(&self, room: usize, columns: usize, lines: &mut Vec<Line<'static>>) {
         if self.matching.is_empty() {
             let why = if self.rows.is_empty() { "  nothing to choose from" } else { "  nothing matches" };
             return lines.push(Line::styled(cut(why, columns), DIM));
         }
-        let widths = self.widths(columns);
-        let first = self.at.saturating_sub(shown / 2).min(self.matching.len().saturating_sub(shown));
-        let window = self.matching.iter().enumerate().skip(first).take(shown);
-        lines.extend(window.filter_map(|(at, row)| {
+        let (widths, words) = (self.widths(columns), words(&self.search));
+        let first = self.at.saturating_sub(room / 2).min(self.matching.len().saturating_sub(room));
+        let window = self.matching.iter().enumerate().skip(first).take(room);
+        let row = |(at, row): (usize, &usize)| {
             let row = self.rows.get(*row)?;
-            Some(if at == self.at {
+            let line = if at == self.at {
                 Line::from(vec![Span::styled("❯ ", PROMPT), Span::styled(in_columns(row, &widths), MARKED)])
             } else {
                 Line::raw(format!("  {}", in_columns(row, &widths)))
-            })
-        }));
+            };
+            let excerpt = if room > 1 { row.excerpt(&words, columns) } else { None };
+            Some(std::iter::once(line).chain(excerpt).collect())
+        };
+        let rows: Vec<Vec<Line<'static>>> = window.filter_map(row).collect();
+        let around = around(&rows, self.at.saturating_sub(first), room);
+        lines.extend(rows.into_iter().skip(around.start).take(around.len()).flatten());
     }
 
     /// How wide each column is; those that have no room are left out, the last one first.
@@ -257,6 +308,25 @@ impl Picker {
         }
         let first = room.saturating_sub(taken(&others)).min(widest(0).max(FIRST));
         std::iter::once(first).chain(others).collect()
+    }
+}
+
+/// Those around the marked one that have room together.
+fn around(rows: &[Vec<Line<'static>>], marked: usize, room: usize) -> Range<usize> {
+    let height = |at: usize| rows.get(at).map_or(usize::MAX, Vec::len);
+    let (mut window, mut left) = (marked..marked + 1, room.saturating_sub(height(marked)));
+    loop {
+        let before = window.start.checked_sub(1).filter(|at| height(*at) <= left);
+        if let Some(at) = before {
+            (window.start, left) = (at, left - height(at));
+        }
+        let after = Some(window.end).filter(|at| height(*at) <= left);
+        if let Some(at) = after {
+            (window.end, left) = (at + 1, left - height(at));
+        }
+        if before.or(after).is_none() {
+            return window;
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use safepoint::{
     approval::{ApprovalRequest, Decision},
     ids::{ApprovalId, CallId, ItemId, Path, TurnId},
 };
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     attention::Attention,
@@ -31,6 +32,7 @@ use super::{
     modes::Modes,
     queue::{Handed, Items, PushKind},
     rewind::{Choices, RewindAsk},
+    tasks::TaskAsk,
     thoughts::Thoughts,
     todo::Todos,
     typing::{Typing, TypingAction},
@@ -79,6 +81,12 @@ pub(crate) enum Action {
     Model(String),
     /// List the models that there are.
     OfferModels,
+    /// Do something with commands that run in the background.
+    Tasks(TaskAsk),
+    /// Show what holds in this chat.
+    Status,
+    /// See what there is to review: this, or if it is empty what is not committed.
+    Review(String),
     /// Let this mode hold from the next call on.
     Mode(WorkMode),
     /// Go back to an earlier turn.
@@ -317,7 +325,7 @@ impl State {
         let half = self.columns / 2;
         self.tell_in_rows(Tone::Plain, text, |line| {
             let gap = line.get(..half).and_then(|head| head.rfind("  ")).map_or(0, |at| at + 2);
-            line.len() - line[gap..].trim_start().len()
+            line.width() - line[gap..].trim_start().width()
         });
     }
 

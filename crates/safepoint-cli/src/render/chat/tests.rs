@@ -29,6 +29,7 @@ use super::{
 };
 use crate::signals::StopLevel;
 
+mod asked;
 mod copying;
 mod edits;
 mod handed;
@@ -42,6 +43,7 @@ mod reads;
 mod resizes;
 mod rewind;
 mod streams;
+mod tasks;
 mod thoughts;
 mod todo;
 mod typing;
@@ -551,7 +553,7 @@ fn a_denial_may_say_why() {
     assert_eq!(world.state.input.text(), "");
 }
 
-/// Ctrl-C stops what runs; idle it clears the input, or says what ends the chat; twice is always the end.
+/// S11.6: Ctrl-C stops what runs, and a second one ends the chat; idle it clears the input, and only then says what ends the chat.
 #[test]
 fn ctrl_c_stops_clears_and_quits() {
     let mut world = World::running();
@@ -561,7 +563,20 @@ fn ctrl_c_stops_clears_and_quits() {
     world.type_in("x");
     assert_eq!(world.control('c'), []);
     assert!(world.state.input.is_empty());
+    assert_eq!(world.control('c'), [], "the one that cleared the input is no first of two");
+    world.shows("Ctrl-C again ends this chat");
     assert_eq!(world.control('c'), [Action::Quit(Leave::AtOnce)]);
+}
+
+/// A turn that ended before the chat was opened here, as after `/undo`, can be resumed; the foot says so until another begins.
+#[test]
+fn the_foot_says_that_an_earlier_turn_can_be_resumed() {
+    let mut world = World::new();
+    world.hides("/resume resumes");
+    world.state.kept.is_open = true;
+    world.shows("Enter sends · /resume resumes");
+    world.state.hear(ChatEvent::Started(Vec::new()), world.now);
+    assert!(!world.state.kept.is_open);
 }
 
 /// S11.6: one Ctrl-C of an idle chat ends nothing, says what would, and is forgotten.

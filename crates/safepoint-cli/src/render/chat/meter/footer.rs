@@ -50,7 +50,7 @@ impl Meter {
     }
 
     /// How much of the window is full; of an unknown window the tokens alone.
-    fn filled(&self) -> Option<String> {
+    pub(crate) fn filled(&self) -> Option<String> {
         let size = self.counts.context?;
         let about = if size.is_exact { "" } else { "~" };
         Some(match self.figures.window.filter(|window| *window > 0) {

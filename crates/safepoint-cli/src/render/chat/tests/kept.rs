@@ -10,7 +10,7 @@ use crate::render::chat::{
     kept::KeptAsk,
     keys::CALM,
     rewind::RewindAsk,
-    sessions::Offer,
+    sessions::{Offer, SessionPicker},
     state::{Action, Leave},
 };
 
@@ -38,7 +38,8 @@ impl World {
             is_here: true,
             ..Offer::default()
         };
-        self.state.pick(vec![offer("ses_1", "the parser"), offer("ses_2", "the docs")]);
+        let offers = vec![offer("ses_1", "the parser"), offer("ses_2", "the docs")];
+        self.state.pick(SessionPicker::new(offers));
         self
     }
 }
