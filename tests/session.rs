@@ -63,6 +63,8 @@ mod gone;
 mod held;
 #[path = "session/hold.rs"]
 mod hold;
+#[path = "session/item_stops.rs"]
+mod item_stops;
 #[path = "session/kept.rs"]
 mod kept;
 #[path = "session/late.rs"]

@@ -39,11 +39,20 @@ pub(crate) struct Draft {
     /// Whether no model makes the message: the agent is a remote one, and its next call follows from the
     /// history.
     is_remote: bool,
-    /// Whether anything left this process.
-    is_sent: bool,
-    /// Whether the request waits to be sent, or to be sent again.
-    is_unsent: bool,
+    sending: Sending,
     model: Option<Arc<str>>,
+}
+
+/// Whether anything left this process. Exhaustive: not yet; it waits for a turn or a retry, and may have been sent before; or it
+/// has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sending {
+    #[default]
+    NotYet,
+    Waits {
+        was_sent: bool,
+    },
+    Sent,
 }
 
 impl Draft {
@@ -59,13 +68,19 @@ impl Draft {
         let brings = delta.bytes();
         self.bytes = self.bytes.saturating_add(brings);
         self.is_full |= brings > left;
-        self.is_unsent = matches!(delta, Delta::Retrying { .. } | Delta::Waiting { .. });
+        self.sending = match (&delta, self.sending) {
+            (Delta::Retrying { .. }, _) => Sending::Waits { was_sent: false },
+            (Delta::Waiting { .. }, _) => Sending::Waits { was_sent: self.is_sent() },
+            (_, Sending::Waits { was_sent: true }) => Sending::Sent,
+            (_, Sending::Waits { was_sent: false }) => Sending::NotYet,
+            (_, sending) => sending,
+        };
         // A model that does not report sending has sent if there is an answer or a bill (S2.15).
         if !self.is_remote && (brings > 0 || matches!(delta, Delta::Usage(_))) {
-            self.is_sent = true;
+            self.sending = Sending::Sent;
         }
         match delta {
-            Delta::Sent | Delta::Opened => self.is_sent = true,
+            Delta::Sent | Delta::Opened => self.sending = Sending::Sent,
             Delta::Text(_) | Delta::Reasoning(_) if self.is_full && left == 0 => {}
             Delta::Text(mut text) => {
                 text.truncate(head(&text, left).len());
@@ -83,7 +98,6 @@ impl Draft {
             }
             Delta::Usage(usage) => self.used(usage),
             Delta::Ended(finish) => self.finish = Some(finish),
-            Delta::Retrying { .. } => self.is_sent = false,
             // What was sent to the previous model may have cost something.
             Delta::FailedOver { to, .. } => self.model = Some(to),
             // A call that is larger than the message may be, even before it is complete.
@@ -91,7 +105,10 @@ impl Draft {
                 self.previewed = self.previewed.saturating_add(text.len());
                 self.is_full |= self.previewed > self.most_bytes;
             }
-            Delta::CallPreview { .. } | Delta::Reconnecting { .. } | Delta::Waiting { .. } => {}
+            Delta::CallPreview { .. }
+            | Delta::Reconnecting { .. }
+            | Delta::Retrying { .. }
+            | Delta::Waiting { .. } => {}
         }
     }
 
@@ -170,7 +187,7 @@ impl Draft {
 
     /// The host was never reached: what the transport got did not leave.
     pub(crate) fn never_left(&mut self) {
-        self.is_sent = false;
+        self.sending = Sending::NotYet;
     }
 
     /// Whether nothing of a message has arrived.
@@ -180,11 +197,11 @@ impl Draft {
 
     /// Whether the request waits for a turn or a retry: nothing has changed since the boundary before it (S2.21).
     pub(crate) fn is_unsent(&self) -> bool {
-        self.is_unsent
+        matches!(self.sending, Sending::Waits { .. })
     }
 
     pub(crate) fn is_sent(&self) -> bool {
-        self.is_sent
+        matches!(self.sending, Sending::Sent | Sending::Waits { was_sent: true })
     }
 
     /// The model that answers now, if it is not the first.
@@ -213,7 +230,7 @@ impl Draft {
 
     /// The usage: the provider's report, or a floor if there is none. Never zero for a call that was sent.
     pub(crate) fn usage(&self) -> Usage {
-        if !self.is_sent {
+        if !self.is_sent() {
             return Usage::default();
         }
         let mut usage =

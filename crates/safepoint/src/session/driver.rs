@@ -165,6 +165,7 @@ impl<T: Item> Driver<T> {
             SessionMessage::StopTurn { turn, request, reached, reply } => {
                 self.stop_turn((turn, request), &reached, reply).await;
             }
+            SessionMessage::StopItem(stop, steer) => self.stop_item(stop, steer).await,
             SessionMessage::WriteTurnStop { request, reached, reply } => {
                 self.write_turn_stop(request, reached.get().copied(), reply);
             }

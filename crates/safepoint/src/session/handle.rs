@@ -23,9 +23,13 @@ use crate::{
 };
 
 use super::{
-    Fork, Forked, Item, ItemOutcome, Planner, Policy, Push, PushError, SessionBuilder, SessionEvent,
-    SessionExit, SessionStop, StopTicket, Ticket, TurnStopTicket, TurnView, item::digest,
-    machine::RequestAnswer, message::SessionMessage, shared::SharedSession,
+    Fork, Forked, Item, ItemOutcome, ItemStopTicket, Planner, Policy, Push, PushError, QueueAfterStop,
+    SessionBuilder, SessionEvent, SessionExit, SessionStop, StopTicket, Ticket, TurnStopTicket, TurnView,
+    item::digest,
+    item_stop::{ItemStop, SteerLook},
+    machine::RequestAnswer,
+    message::SessionMessage,
+    shared::SharedSession,
 };
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -261,6 +265,31 @@ impl<T: Item> SessionHandle<T> {
             mailbox.ask(|reply| SessionMessage::WriteTurnStop { request, reached, reply })
         });
         TurnStopTicket { answer, keep }
+    }
+
+    /// Stops one item, wherever it is: one that no turn has is withdrawn, also while a turn is planned on it; the turn that has
+    /// it, running or suspended, is asked to stop with `request`. `queue` says what the items behind it do then. Never blocks;
+    /// the request is sent before this returns, so a stop right behind a push finds the item (S6.19).
+    ///
+    /// ```
+    /// use safepoint::{SessionHandle, StopRequest, session::{ItemStopAck, QueueAfterStop}, ids::ItemId};
+    /// async fn cancel(session: &SessionHandle<String>, item: ItemId) -> bool {
+    ///     let stop = session.stop_item(item, StopRequest::now(), QueueAfterStop::Continues);
+    ///     stop.asked().await != ItemStopAck::TooLate
+    /// }
+    /// ```
+    pub fn stop_item(&self, item: ItemId, request: StopRequest, queue: QueueAfterStop) -> ItemStopTicket {
+        let (mailbox, reached) = (self.shared.mailbox.clone(), Arc::new(OnceLock::new()));
+        let (kept, known) = (request.clone(), Arc::clone(&reached));
+        let answer = mailbox.ask(|reply| {
+            let stop = ItemStop { item, request, queue, reached, reply };
+            SessionMessage::StopItem(Box::new(stop), SteerLook::Unasked)
+        });
+        let keep = Box::new(move || {
+            let (request, reached) = (kept.clone(), Arc::clone(&known));
+            mailbox.ask(|reply| SessionMessage::WriteTurnStop { request, reached, reply })
+        });
+        ItemStopTicket { answer, keep }
     }
 
     /// Withdraws a [`SessionStop::when_idle_for`].

@@ -25,7 +25,7 @@ pub(crate) use io::{
     Action, ExitKind, Input, Moment, PlanResult, PreemptSpec, PushKind, RequestAnswer, Rules, StartFrom,
     StopWhy, Strength, TurnEnd,
 };
-pub use io::{OnTurnFailure, PlanRequest, PreemptedItems};
+pub use io::{OnTurnFailure, PlanRequest, PreemptedItems, QueueAfterStop};
 
 use preempt::Preempt;
 use stop::Idleness;
@@ -177,6 +177,7 @@ impl Machine {
             Input::Withdraw(item) => self.withdraw(item, out),
             Input::SteerReturned(item) => self.steer_returned(item, out),
             Input::StopTurn(turn) => self.stop_turn(turn, out),
+            Input::StopItem(item, queue) => self.stop_item(item, queue, out),
             Input::Stop(strength) => self.stop(strength, out),
             Input::StopWhenIdle(micros) => self.stop_when_idle(now, micros, out),
             Input::WithdrawIdleStop => self.idleness.forget(),

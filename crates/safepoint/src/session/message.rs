@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::{
     item::Policy,
+    item_stop::{ItemStop, SteerLook},
     machine::RequestAnswer,
     planner::Plan,
     stop::{SessionStop, StopPersistence},
@@ -70,6 +71,8 @@ pub(super) enum SessionMessage<T> {
         reached: Arc<OnceLock<TurnId>>,
         reply: Reply<StopPersistence>,
     },
+    /// Stop the turn that has this item, or withdraw it; and what the run said of it, if it is a steer.
+    StopItem(Box<ItemStop>, SteerLook),
     WithdrawIdleStop,
     Resume(Reply<RequestAnswer>),
     Decide(ApprovalId, Ruled, Reply<Result<(), DecideError>>),

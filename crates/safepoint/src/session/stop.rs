@@ -122,7 +122,7 @@ impl SessionStop {
 }
 
 /// Has a stop stored, each time that it is called.
-type Keep = Box<dyn Fn() -> oneshot::Receiver<StopPersistence> + Send + Sync>;
+pub(super) type Keep = Box<dyn Fn() -> oneshot::Receiver<StopPersistence> + Send + Sync>;
 
 /// A stop request. Dropping the ticket changes nothing.
 pub struct StopTicket {

@@ -50,7 +50,8 @@ impl Thoughts {
             self.calls.push(String::new());
         }
         let kept: usize = self.calls.iter().map(String::len).sum();
-        let end = text.floor_char_boundary(MOST.saturating_sub(kept));
+        let room = text.len().min(MOST.saturating_sub(kept));
+        let end = (0..=room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         self.left_out += text.len() - end;
         if let Some(last) = self.calls.last_mut() {
             last.push_str(&text[..end]);
@@ -65,7 +66,8 @@ impl Thoughts {
     /// The rows of what comes now.
     pub(super) fn rows(&self, most: usize, columns: usize, now: Instant) -> Vec<Line<'static>> {
         let (Some(since), Some(text)) = (self.since, self.calls.last()) else { return Vec::new() };
-        let tail = &text[text.ceil_char_boundary(text.len().saturating_sub(SHOWN))..];
+        let mut starts = text.len().saturating_sub(SHOWN)..=text.len();
+        let tail = &text[starts.find(|start| text.is_char_boundary(*start)).unwrap_or(0)..];
         let head = Line::from(vec![
             Span::styled("  ∴ thinking  ", DIM),
             Span::styled(format!("{}  (Ctrl-T: all of it)", elapsed(since, now)), DIM),

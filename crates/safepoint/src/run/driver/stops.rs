@@ -9,7 +9,7 @@ use std::{
 
 use safepoint_scope::{Demand, FiredBy, LoggedRequest, Mode, Onset, Reason, SafePoints, Scope};
 
-use super::{Driver, LogFailure};
+use super::{Driver, LogFailure, model::ModelCalls};
 use crate::{
     run::machine::Machine,
     value::{
@@ -155,7 +155,7 @@ impl Driver {
         let (machine, children, def) = (&self.machine, &self.tree.children, &self.cx.def);
         let model = &self.model;
         let waits = || machine.waits_for_a_person(children.waiting(), def.limits.parallel_calls);
-        let Some(facts) = self.stops.see(|| phase(machine, waits(), model.is_unsent())) else {
+        let Some(facts) = self.stops.see(|| phase(machine, model, waits())) else {
             return Vec::new();
         };
         if let Some(grace) = self.tree.grace(&self.cx.scope) {
@@ -190,7 +190,7 @@ impl Driver {
 
     /// Where the run is, for people and histograms.
     fn phase(&self) -> &'static str {
-        phase(&self.machine, self.waits_for_a_person(), self.model.is_unsent())
+        phase(&self.machine, &self.model, self.waits_for_a_person())
     }
 
     /// The report of the stop; `None` if none was requested.
@@ -207,11 +207,11 @@ fn either(one: Option<SafePoints>, other: Option<SafePoints>) -> Option<SafePoin
     }
 }
 
-/// Where a run is, which waits for a person or not, and whose request to the model waits to be sent or not.
-fn phase(machine: &Machine, waits: bool, is_unsent: bool) -> &'static str {
-    match (waits, is_unsent) {
-        (true, _) => "it waited for a decision",
-        (false, true) => "the model's request waited to be sent",
-        (false, false) => machine.phase(),
+/// Where a run is that waits for a person or not.
+fn phase(machine: &Machine, model: &ModelCalls, waits: bool) -> &'static str {
+    match waits {
+        true => "it waited for a decision",
+        false if model.is_unsent() => "the model's request waited to be sent",
+        false => machine.phase(),
     }
 }

@@ -11,7 +11,11 @@ use crate::{
         outcome::Persisted,
         steer::{Steer, SteerTiming, SteerWithdrawal},
     },
-    session::{machine::PushKind, outcome::RejectReason},
+    session::{
+        item_stop::{ItemStop, SteerLook},
+        machine::PushKind,
+        outcome::RejectReason,
+    },
     sync::{
         self,
         callback::{self, Panicked},
@@ -48,6 +52,8 @@ pub(super) struct Items<T> {
     pub(super) unhandled: Vec<(ItemId, T)>,
     /// Steers that their senders want back from a run that is over, until its end is handled.
     pub(super) withdrawn_at_end: Vec<(ItemId, Reply<Option<T>>)>,
+    /// Stops of steers whose run has ended: each is looked at again once that end is handled.
+    pub(super) stopped_at_end: Vec<Box<ItemStop>>,
 }
 
 impl<T> Items<T> {
@@ -60,6 +66,7 @@ impl<T> Items<T> {
             blocked: Vec::new(),
             unhandled: Vec::new(),
             withdrawn_at_end: Vec::new(),
+            stopped_at_end: Vec::new(),
         }
     }
 
@@ -116,6 +123,9 @@ impl<T: Item> Driver<T> {
     pub(super) async fn withdraw_wanted(&mut self) {
         for (item, reply) in std::mem::take(&mut self.items.withdrawn_at_end) {
             self.withdraw_now(Input::Withdraw(item), item, reply).await;
+        }
+        for stop in std::mem::take(&mut self.items.stopped_at_end) {
+            self.stop_item(stop, SteerLook::Unasked).await;
         }
     }
 

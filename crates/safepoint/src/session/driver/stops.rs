@@ -13,14 +13,16 @@ use super::{
 };
 use crate::{
     contract::store::{Durability, Write},
-    run::outcome::Persisted,
+    run::{outcome::Persisted, steer::SteerWithdrawal},
     session::{
         item,
+        item_stop::{ItemStop, SteerLook},
         journal::in_time,
         stop::{SessionStop, StopPersistence, StopWhen, StoppedTurn},
         stored_stop::{StoredStop, store_stop},
     },
     sync,
+    value::ids::SteerId,
 };
 
 /// How long the end of a session waits for the store to accept the release.
@@ -83,6 +85,39 @@ impl<T: Item> Driver<T> {
         reply: Reply<RequestAnswer>,
     ) {
         let answer = self.step_with(Input::StopTurn(turn), Request::Stop(Box::new(request.clone()))).await;
+        if let Some(RequestAnswer::StoppingTurn(turn)) = answer {
+            reached.get_or_init(|| turn);
+            self.turns.stop_request.get_or_insert_with(|| Box::new(request));
+        }
+        answer_caller(reply, answer);
+    }
+
+    /// Withdraws the item, or stops the turn that has it. Whether a run has delivered a steer only the run knows.
+    pub(super) async fn stop_item(&mut self, stop: Box<ItemStop>, steer: SteerLook) {
+        let item = stop.item;
+        let work = self.turns.current.as_ref().filter(|_| self.machine.is_steering(item));
+        if let Some((turn, handle)) = work.and_then(|work| Some((work, work.handle.clone()?)))
+            && steer == SteerLook::Unasked
+        {
+            if turn.outcome.is_some() {
+                return self.items.stopped_at_end.push(stop);
+            }
+            let mailbox = self.cx.shared.mailbox.clone();
+            return drop(self.cx.scope.spawn("stop of a steer", async move {
+                let look = match handle.withdraw_steer(&SteerId::from(item.to_string())).await {
+                    SteerWithdrawal::Returned => SteerLook::Returned,
+                    SteerWithdrawal::Delivered => SteerLook::Delivered,
+                    SteerWithdrawal::RunEnded => SteerLook::Unasked,
+                };
+                mailbox.post(SessionMessage::StopItem(stop, look));
+            }));
+        }
+        let ItemStop { request, queue, reached, reply, .. } = *stop;
+        let input = match steer {
+            SteerLook::Returned => Input::SteerReturned(item),
+            SteerLook::Unasked | SteerLook::Delivered => Input::StopItem(item, queue),
+        };
+        let answer = self.step_with(input, Request::Stop(Box::new(request.clone()))).await;
         if let Some(RequestAnswer::StoppingTurn(turn)) = answer {
             reached.get_or_init(|| turn);
             self.turns.stop_request.get_or_insert_with(|| Box::new(request));

@@ -9,7 +9,7 @@ use safepoint_scope::SafePoints;
 
 use super::{
     Action, Input, Machine, Moment, OnTurnFailure, PlanResult, PreemptSpec, PreemptedItems, PushKind,
-    RequestAnswer, Rules, SessionPhase, StartFrom, StopWhy, Strength, TurnEnd,
+    QueueAfterStop, RequestAnswer, Rules, SessionPhase, StartFrom, StopWhy, Strength, TurnEnd,
 };
 use crate::{
     run::steer::SteerTiming,
@@ -108,6 +108,7 @@ const NONE: Budget = Budget {
     pushes: 0,
     stops: 0,
     stop_turns: 0,
+    stop_items: 0,
     resumes: 0,
     withdraws: 0,
     ticks: 0,
@@ -172,6 +173,23 @@ fn items_that_are_taken_back_around_a_resume() {
     let states = explore(&pushes, budget, RULES);
     println!("taken back around a resume: {states} states");
     assert!(states > 5_000, "only {states} states: the search has lost its way");
+}
+
+/// S6.19, S6.13: one item is stopped wherever it is, in every order with its turn, its plan, a resume, a decision and stops.
+#[test]
+fn an_item_is_stopped_wherever_it_is() {
+    let pushes = [PushKind::Enqueue, PushKind::Preempt(PLAIN), STEER_OR_QUEUE];
+    let alone = Budget { pushes: 2, stop_items: 2, resumes: 1, turns: 2, ..NONE };
+    let beside = Budget { pushes: 2, stop_items: 1, stop_turns: 1, stops: 1, turns: 2, ..NONE };
+    for budget in [alone, beside] {
+        let states = explore(&pushes, budget, RULES);
+        println!("an item is stopped: {states} states");
+        assert!(states > 5_000, "only {states} states: the search has lost its way");
+    }
+    let apart = World::new(RULES, Budget { pushes: 2, stop_items: 1, turns: 2, ..NONE }).apart();
+    let states = explore_from(apart, &pushes);
+    println!("an item is stopped, one message at a time: {states} states");
+    assert!(states > 1_000, "only {states} states: the search has lost its way");
 }
 
 /// S8.3, S6.13: a suspended turn: decided, preempted, stopped alone, the session stopped, in every order.

@@ -83,6 +83,8 @@ pub(crate) enum Input {
     SteerReturned(ItemId),
     /// Stop the running turn, or only this one if named; the session continues.
     StopTurn(Option<TurnId>),
+    /// Withdraw this item, or stop the turn that has it.
+    StopItem(ItemId, QueueAfterStop),
     Stop(Strength),
     /// Stop once the session was idle for this many microseconds.
     StopWhenIdle(u64),
@@ -112,6 +114,17 @@ pub(crate) enum Input {
     Broke,
     /// Time has passed.
     Tick,
+}
+
+/// What a stop of one item does to the items that wait behind it. Exhaustive: they wait for a newer item or a resume, as behind
+/// the stop of a turn, or their turn comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum QueueAfterStop {
+    /// They wait: what a person has stopped may have changed their mind about the rest (S5.3).
+    #[default]
+    Holds,
+    /// Their turn comes: each is the request of another caller.
+    Continues,
 }
 
 /// What a planner said.

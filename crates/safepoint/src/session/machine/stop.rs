@@ -1,9 +1,13 @@
 //! Stops of the session and of its turn alone, and the wait until it has been idle.
 
 use super::{
-    Action, ExitKind, Machine, Moment, PendingStart, RequestAnswer, SessionPhase, StopWhy, Strength,
+    Action, ExitKind, Machine, Moment, PendingStart, QueueAfterStop, RequestAnswer, SessionPhase, StopWhy,
+    Strength,
 };
-use crate::value::ids::TurnId;
+use crate::value::ids::{ItemId, TurnId};
+
+/// The place of a stop behind which all items go on: before every item.
+const HOLDS_NOTHING: ItemId = ItemId::new(0);
 
 /// How long the session has been idle, and how long it may be (S6.8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -78,7 +82,7 @@ impl Machine {
         let answer = match target {
             Some(target) if mismatch => RequestAnswer::TurnMismatch(target),
             Some(target) => {
-                self.stop_target(target, out);
+                self.stop_target(target, self.next_item, out);
                 RequestAnswer::StoppingTurn(target)
             }
             None => {
@@ -94,20 +98,48 @@ impl Machine {
         out.push(Action::RequestAnswer(answer));
     }
 
-    fn stop_target(&mut self, target: TurnId, out: &mut Vec<Action>) {
+    /// What had come by `held` waits behind the stop. A later stop that holds more holds; what the first one holds stays held.
+    fn stop_target(&mut self, target: TurnId, held: ItemId, out: &mut Vec<Action>) {
+        let of_both =
+            |before: Option<ItemId>| before.filter(|before| *before > HOLDS_NOTHING).unwrap_or(held);
         if let SessionPhase::Running(running) = &mut self.phase {
-            running.stopped_at.get_or_insert(self.next_item);
+            running.stopped_at = Some(of_both(running.stopped_at));
             out.push(Action::StopRun(target, StopWhy::Asked));
         } else {
-            let asked_at = match self.want {
-                PendingStart::Withdrawal(StopWhy::Asked, asked_at) => asked_at,
+            let before = match self.want {
+                PendingStart::Withdrawal(StopWhy::Asked, asked_at) => Some(asked_at),
                 PendingStart::Withdrawal(..)
                 | PendingStart::Nothing
                 | PendingStart::Resume
-                | PendingStart::Decision => self.next_item,
+                | PendingStart::Decision => None,
             };
-            self.want = PendingStart::Withdrawal(StopWhy::Asked, asked_at);
+            self.want = PendingStart::Withdrawal(StopWhy::Asked, of_both(before));
         }
+    }
+
+    /// Withdraws an item that no turn has, or stops the turn that has it. A resume of a turn that has it does not happen.
+    pub(super) fn stop_item(&mut self, item: ItemId, queue: QueueAfterStop, out: &mut Vec<Action>) {
+        let is_steering = self.is_steering(item);
+        if self.is_waiting(item) || is_steering && !matches!(self.phase, SessionPhase::Running(_)) {
+            return self.withdraw(item, out);
+        }
+        let is_left = self.left.as_ref().is_some_and(|left| left.items.contains(&item));
+        let target = self.target().filter(|_| is_left || is_steering || self.items.contains(&item));
+        let answer = if let Some(turn) = target {
+            let held = match queue {
+                QueueAfterStop::Holds => self.next_item,
+                QueueAfterStop::Continues => HOLDS_NOTHING,
+            };
+            self.stop_target(turn, held, out);
+            RequestAnswer::StoppingTurn(turn)
+        } else {
+            if is_left && self.is_about_to_resume() {
+                self.want = PendingStart::Nothing;
+                self.drop_plan(out);
+            }
+            RequestAnswer::TooLate
+        };
+        out.push(Action::RequestAnswer(answer));
     }
 
     /// User code failed: the turn ends, and then the session.

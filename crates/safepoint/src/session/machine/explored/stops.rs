@@ -91,3 +91,51 @@ fn what_breaks_ends_the_session() {
     assert_eq!(owner.tell(Input::Broke), []);
     assert_eq!(Owner::new().tell(Input::Broke), [Action::End(ExitKind::Broken)]);
 }
+
+/// S6.19: an item that waits is withdrawn, also from under a plan; the turn that has it is stopped; what is over stays over; what is
+/// behind it waits, or its turn comes.
+#[test]
+fn a_stop_of_an_item_reaches_it_wherever_it_is() {
+    let stop = |n| Input::StopItem(item(n), QueueAfterStop::Continues);
+    let stopping = [
+        Action::StopRun(turn(1), StopWhy::Asked),
+        Action::RequestAnswer(RequestAnswer::StoppingTurn(turn(1))),
+    ];
+    let mut owner = at_work();
+    owner.push(1, PushKind::Enqueue);
+    owner.push(2, PushKind::Enqueue);
+    assert_eq!(owner.tell(stop(0)), stopping);
+    assert_eq!(owner.tell(stop(0)), stopping, "again: the run knows that it is asked already");
+    let withdrawn =
+        [Action::Settle(item(1), ItemOutcome::Withdrawn), Action::RequestAnswer(RequestAnswer::Withdrawn)];
+    assert_eq!(owner.tell(stop(1)), withdrawn);
+    assert_eq!(owner.tell(stop(1)), [Action::RequestAnswer(RequestAnswer::TooLate)]);
+    assert_eq!(owner.tell(stop(9)), [Action::RequestAnswer(RequestAnswer::TooLate)]);
+    assert!(gathers(&owner.settle(1, STOPPED)), "what waits behind it runs");
+    for (first, second) in [
+        (stop(0), Input::StopItem(item(0), QueueAfterStop::Holds)),
+        (Input::StopTurn(None), stop(0)),
+        (stop(0), Input::StopTurn(None)),
+    ] {
+        let mut owner = at_work();
+        owner.push(1, PushKind::Enqueue);
+        owner.tell(first.clone());
+        owner.tell(second.clone());
+        assert!(
+            !gathers(&owner.settle(1, STOPPED)),
+            "{first:?}, {second:?}: a stop that holds the queue holds it"
+        );
+    }
+    let mut planning = Owner::new();
+    planning.push(0, PushKind::Enqueue);
+    let actions = planning.tell(stop(0));
+    assert!(actions.contains(&Action::DropPlan) && !gathers(&actions), "{actions:?}");
+    let mut waits = suspended();
+    waits.push(1, PushKind::Enqueue);
+    let actions = waits.tell(stop(0));
+    assert!(actions.contains(&Action::RequestAnswer(RequestAnswer::StoppingTurn(turn(1)))), "{actions:?}");
+    assert!(
+        actions.iter().any(|action| matches!(action, Action::Start { from: StartFrom::Withdrawal(_), .. }))
+    );
+    assert!(gathers(&waits.settle(1, STOPPED)));
+}

@@ -2,9 +2,9 @@
 //! must end, what begins a turn, and what was promised.
 
 use super::{
-    Action, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, PushKind, RequestAnswer, Rules, SessionPhase,
-    StartFrom, StopWhy, Strength, TurnEnd, TurnId,
-    world::{AskedPreempt, World},
+    Action, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, PushKind, QueueAfterStop, RequestAnswer,
+    Rules, SessionPhase, StartFrom, StopWhy, Strength, TurnEnd, TurnId,
+    world::{AskedPreempt, ItemPlace, World},
 };
 use crate::session::machine::{ExitKind, PlanRequest};
 
@@ -95,9 +95,42 @@ impl World {
                 let suspended = self.machine.left().filter(|_| self.machine.is_suspended());
                 let target = self.run.or(suspended);
                 if target.is_some() && (wanted.is_none() || *wanted == target) {
-                    self.witness.stopped_at.get_or_insert(count);
+                    let before = self.witness.stopped_at.filter(|before| *before > ItemId::new(0));
+                    self.witness.stopped_at = Some(before.unwrap_or(count));
                 } else if (self.plan.is_some() || self.is_gathering()) && wanted.is_none() {
                     self.witness.barrier = Some(count);
+                }
+            }
+            Input::StopItem(item, queue) => {
+                let held = if *queue == QueueAfterStop::Holds { count } else { ItemId::new(0) };
+                let may = match self.place_of(*item) {
+                    // No run has it: it is withdrawn. What a run has, or is on its way to, is stopped with its turn.
+                    ItemPlace::Waiting => Some(RequestAnswer::Withdrawn),
+                    ItemPlace::Steering(turn) if self.run == Some(turn) => {
+                        Some(RequestAnswer::StoppingTurn(turn))
+                    }
+                    ItemPlace::Steering(_) => Some(RequestAnswer::Withdrawn),
+                    ItemPlace::InTurn(turn) => Some(RequestAnswer::StoppingTurn(turn)),
+                    ItemPlace::Left(turn)
+                        if self.machine.is_suspended() && self.machine.left() == Some(turn) =>
+                    {
+                        Some(RequestAnswer::StoppingTurn(turn))
+                    }
+                    ItemPlace::Left(_) | ItemPlace::AtRest => Some(RequestAnswer::TooLate),
+                    ItemPlace::Coming => None,
+                };
+                self.witness.answer = may;
+                match may {
+                    Some(RequestAnswer::StoppingTurn(_)) => {
+                        let before = self.witness.stopped_at.filter(|before| *before > ItemId::new(0));
+                        self.witness.stopped_at = Some(before.unwrap_or(held));
+                        self.witness.promise = Promise::Nothing;
+                    }
+                    // The turn that has it is not resumed for a caller that has stopped it.
+                    Some(RequestAnswer::TooLate) if self.is_left(*item) => {
+                        self.witness.promise = Promise::Nothing
+                    }
+                    _ => {}
                 }
             }
             Input::Settled(turn, end) if self.run == Some(*turn) => {
@@ -122,6 +155,15 @@ impl World {
         {
             self.witness.broken = true;
         }
+    }
+
+    fn place_of(&self, item: ItemId) -> ItemPlace {
+        let place = usize::try_from(item.number()).ok().and_then(|index| self.places.get(index));
+        place.copied().unwrap_or(ItemPlace::AtRest)
+    }
+
+    fn is_left(&self, item: ItemId) -> bool {
+        matches!(self.place_of(item), ItemPlace::Left(_))
     }
 
     /// S6.11.
@@ -233,12 +275,10 @@ impl World {
         };
         let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
         let begins = actions.iter().any(|action| matches!(action, Action::Start { .. }));
-        if let Some(answer) = self
-            .witness
-            .answer
-            .take()
-            .filter(|_| !actions.contains(&Action::RequestAnswer(RequestAnswer::TooLate)))
-        {
+        if let Some(answer) = self.witness.answer.take().filter(|_| {
+            matches!(input, Input::StopItem(..))
+                || !actions.contains(&Action::RequestAnswer(RequestAnswer::TooLate))
+        }) {
             assert!(actions.contains(&Action::RequestAnswer(answer)), "a stop that is weakened: {actions:?}");
         }
         match input {
@@ -294,7 +334,7 @@ impl World {
     fn look_for_withdrawal(&mut self, input: &Input, actions: &[Action]) {
         let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
         let suspended = self.machine.is_suspended() && !runs;
-        let withdraws = matches!(input, Input::StopTurn(_))
+        let withdraws = matches!(input, Input::StopTurn(_) | Input::StopItem(..))
             && actions
                 .iter()
                 .any(|action| matches!(action, Action::RequestAnswer(RequestAnswer::StoppingTurn(_))));

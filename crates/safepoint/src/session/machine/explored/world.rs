@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use super::{
     Action, Input, ItemId, ItemOutcome, Machine, Moment, PlanResult, PreemptOutcome, PreemptedItems,
-    PushKind, RequestAnswer, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnEnd, TurnId,
-    witness::Witness,
+    PushKind, QueueAfterStop, RequestAnswer, Rules, StartFrom, SteerTiming, StopWhy, Strength, TurnEnd,
+    TurnId, witness::Witness,
 };
 use crate::session::inbox::Count;
 
@@ -22,6 +22,7 @@ pub(super) struct Budget {
     pub(super) pushes: u8,
     pub(super) stops: u8,
     pub(super) stop_turns: u8,
+    pub(super) stop_items: u8,
     pub(super) resumes: u8,
     pub(super) withdraws: u8,
     pub(super) ticks: u8,
@@ -208,6 +209,7 @@ impl World {
         let purse = match input {
             Input::StopWhenIdle(_) | Input::WithdrawIdleStop => &mut self.budget.stops,
             Input::StopTurn(_) => &mut self.budget.stop_turns,
+            Input::StopItem(..) => &mut self.budget.stop_items,
             Input::Resume | Input::Decided | Input::Planned(_, PlanResult::Resume) => {
                 &mut self.budget.resumes
             }

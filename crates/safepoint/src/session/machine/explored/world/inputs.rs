@@ -1,8 +1,8 @@
 //! What may happen next in a world.
 
 use super::{
-    Input, ItemId, ItemPlace, PlanResult, PreemptedItems, PushKind, Strength, TurnEnd, TurnId, World,
-    WorldStep,
+    Input, ItemId, ItemPlace, PlanResult, PreemptedItems, PushKind, QueueAfterStop, Strength, TurnEnd,
+    TurnId, World, WorldStep,
 };
 
 impl World {
@@ -31,6 +31,13 @@ impl World {
         }
         if left.stop_turns > 0 {
             all.extend([Input::StopTurn(None), Input::StopTurn(Some(TurnId::new(1)))]);
+        }
+        if left.stop_items > 0 {
+            let queues = [QueueAfterStop::Holds, QueueAfterStop::Continues];
+            all.extend(
+                (0..=self.seen_items().number())
+                    .flat_map(|n| queues.map(|queue| Input::StopItem(ItemId::new(n), queue))),
+            );
         }
         if left.resumes > 0 {
             all.extend([Input::Resume, Input::Decided]);
