@@ -47,6 +47,7 @@ mod cli {
     mod setup;
     mod stopped;
     mod survivors;
+    mod tasks;
     mod terminal;
     mod thoughts;
     mod told;

@@ -50,7 +50,7 @@ impl Driver {
             true => (Signal::KILL, "killed; what it had started elsewhere ends with the turn or the chat"),
             false => (Signal::TERM, "asked to end (SIGTERM); the same again kills it"),
         };
-        // A command leads a group of its own, as in a shell.
+        // A command leads its group, as in a shell.
         let leads = getpgid(Some(pid)).is_ok_and(|group| group == pid);
         let sent = if leads { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
         match sent {

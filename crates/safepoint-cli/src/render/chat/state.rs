@@ -317,7 +317,9 @@ impl State {
 
     /// Text for the screen, on separate rows.
     pub(crate) fn tell(&mut self, tone: Tone, text: &str) {
-        self.tell_in_rows(tone, text, |line| line.len() - line.trim_start().len());
+        // What continues below a mark stands beside it.
+        let mark = |line: &str| if line.starts_with(['▸', '▪']) { 2 } else { 0 };
+        self.tell_in_rows(tone, text, |line| line.len() - line.trim_start().len() + mark(line));
     }
 
     /// The same of rows whose last column, which is prose, stays in its place where it is broken.

@@ -40,6 +40,8 @@ impl State {
         let servers: Vec<String> =
             servers.iter().map(|(name, tools)| format!("{name} ({tools} tools)")).collect();
         let filled = self.meter.filled().unwrap_or_else(|| "nothing was sent yet".to_owned());
+        let filled =
+            filled.strip_prefix("context ").map_or(filled.clone(), |count| format!("{count} tokens"));
         let rows = [
             ("safepoint", env!("CARGO_PKG_VERSION").to_owned()),
             ("model", format!("{}{at}", self.model)),

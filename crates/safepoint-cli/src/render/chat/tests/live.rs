@@ -124,3 +124,13 @@ fn a_folded_output_is_shown_in_the_pager() {
     world.shows("25 more lines: Ctrl-O shows all");
     assert_eq!(world.control('o'), [Action::Page(all)]);
 }
+
+/// S12.66: what a call is about continues beside its mark, and not below it.
+#[test]
+fn a_long_call_continues_beside_its_mark() {
+    let mut world = World::running();
+    world.fact(agent("researcher", &"find all callers ".repeat(8)));
+    let above: Vec<String> = world.state.take_above().iter().map(ToString::to_string).collect();
+    let at = above.iter().position(|row| row.starts_with("▸ researcher")).unwrap();
+    assert!(above[at + 1].starts_with("  ") && above[at + 1].contains("callers"), "{above:?}");
+}
