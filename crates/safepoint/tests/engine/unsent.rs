@@ -81,7 +81,7 @@ async fn stopped(next: Delta, on_cut: OnModelStop, before: bool) -> Receipt {
     let outcome = timeout(LONG, handle.done()).await.expect("the stop waits for the wait");
     let Outcome::Stopped(stopped) = outcome else { panic!("not stopped: {outcome:?}") };
     timeout(LONG, handle.quiet()).await.expect("something of it is alive");
-    Receipt::clone(&stopped.receipt())
+    Receipt::clone(stopped.receipt())
 }
 
 /// S2.21: it ends where it waits, by whichever order, in the way of each `OnModelStop`; nothing is read for a bill.

@@ -53,7 +53,7 @@ pub(super) struct Items<T> {
     /// Steers that their senders want back from a run that is over, until its end is handled.
     pub(super) withdrawn_at_end: Vec<(ItemId, Reply<Option<T>>)>,
     /// Stops of steers whose run has ended: each is looked at again once that end is handled.
-    pub(super) stopped_at_end: Vec<Box<ItemStop>>,
+    pub(super) stopped_at_end: Vec<ItemStop>,
 }
 
 impl<T> Items<T> {
@@ -125,7 +125,7 @@ impl<T: Item> Driver<T> {
             self.withdraw_now(Input::Withdraw(item), item, reply).await;
         }
         for stop in std::mem::take(&mut self.items.stopped_at_end) {
-            self.stop_item(stop, SteerLook::Unasked).await;
+            self.stop_item(Box::new(stop), SteerLook::Unasked).await;
         }
     }
 

@@ -100,7 +100,7 @@ impl<T: Item> Driver<T> {
             && steer == SteerLook::Unasked
         {
             if turn.outcome.is_some() {
-                return self.items.stopped_at_end.push(stop);
+                return self.items.stopped_at_end.push(*stop);
             }
             let mailbox = self.cx.shared.mailbox.clone();
             return drop(self.cx.scope.spawn("stop of a steer", async move {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::value::ids::{ItemId, TurnId};
 
-/// The place of a stop behind which all items go on: before every item.
+/// The place of a stop that holds no item back: before every item.
 const HOLDS_NOTHING: ItemId = ItemId::new(0);
 
 /// How long the session has been idle, and how long it may be (S6.8).

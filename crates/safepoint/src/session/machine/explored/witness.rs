@@ -2,11 +2,13 @@
 //! must end, what begins a turn, and what was promised.
 
 use super::{
-    Action, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, PushKind, QueueAfterStop, RequestAnswer,
-    Rules, SessionPhase, StartFrom, StopWhy, Strength, TurnEnd, TurnId,
-    world::{AskedPreempt, ItemPlace, World},
+    Action, Input, ItemId, ItemOutcome, Moment, OnTurnFailure, PushKind, RequestAnswer, Rules, SessionPhase,
+    StartFrom, StopWhy, Strength, TurnEnd, TurnId,
+    world::{AskedPreempt, World},
 };
 use crate::session::machine::{ExitKind, PlanRequest};
+
+mod item_stops;
 
 /// What the session has promised to a caller. Exhaustive: nothing, a plan of a resume, or a decision's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,38 +103,7 @@ impl World {
                     self.witness.barrier = Some(count);
                 }
             }
-            Input::StopItem(item, queue) => {
-                let held = if *queue == QueueAfterStop::Holds { count } else { ItemId::new(0) };
-                let may = match self.place_of(*item) {
-                    // No run has it: it is withdrawn. What a run has, or is on its way to, is stopped with its turn.
-                    ItemPlace::Waiting => Some(RequestAnswer::Withdrawn),
-                    ItemPlace::Steering(turn) if self.run == Some(turn) => {
-                        Some(RequestAnswer::StoppingTurn(turn))
-                    }
-                    ItemPlace::Steering(_) => Some(RequestAnswer::Withdrawn),
-                    ItemPlace::InTurn(turn) => Some(RequestAnswer::StoppingTurn(turn)),
-                    ItemPlace::Left(turn)
-                        if self.machine.is_suspended() && self.machine.left() == Some(turn) =>
-                    {
-                        Some(RequestAnswer::StoppingTurn(turn))
-                    }
-                    ItemPlace::Left(_) | ItemPlace::AtRest => Some(RequestAnswer::TooLate),
-                    ItemPlace::Coming => None,
-                };
-                self.witness.answer = may;
-                match may {
-                    Some(RequestAnswer::StoppingTurn(_)) => {
-                        let before = self.witness.stopped_at.filter(|before| *before > ItemId::new(0));
-                        self.witness.stopped_at = Some(before.unwrap_or(held));
-                        self.witness.promise = Promise::Nothing;
-                    }
-                    // The turn that has it is not resumed for a caller that has stopped it.
-                    Some(RequestAnswer::TooLate) if self.is_left(*item) => {
-                        self.witness.promise = Promise::Nothing
-                    }
-                    _ => {}
-                }
-            }
+            Input::StopItem(item, queue) => self.foresee_item_stop(*item, *queue, count),
             Input::Settled(turn, end) if self.run == Some(*turn) => {
                 self.witness.expected = Some(self.must_end(*turn, *end));
                 let was_wanted = self.bound(*turn).next().is_some();
@@ -155,15 +126,6 @@ impl World {
         {
             self.witness.broken = true;
         }
-    }
-
-    fn place_of(&self, item: ItemId) -> ItemPlace {
-        let place = usize::try_from(item.number()).ok().and_then(|index| self.places.get(index));
-        place.copied().unwrap_or(ItemPlace::AtRest)
-    }
-
-    fn is_left(&self, item: ItemId) -> bool {
-        matches!(self.place_of(item), ItemPlace::Left(_))
     }
 
     /// S6.11.
