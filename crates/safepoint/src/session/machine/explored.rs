@@ -20,6 +20,7 @@ use crate::{
 mod asked;
 mod ends;
 mod holds;
+mod item_stops;
 mod stops;
 mod witness;
 mod world;

@@ -8,11 +8,9 @@ use super::{
 };
 use crate::session::machine::{ExitKind, PlanRequest};
 
-mod item_stops;
-
 /// What the session has promised to a caller. Exhaustive: nothing, a plan of a resume, or a decision's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Promise {
+pub(super) enum Promise {
     Nothing,
     Resume,
     Decision,
@@ -29,7 +27,7 @@ pub(super) struct Witness {
     /// Whether a stop of the session, or its failure, was requested of the running turn.
     session_asked: bool,
     /// How many items there were when a stop of the turn alone was asked.
-    stopped_at: Option<ItemId>,
+    pub(super) stopped_at: Option<ItemId>,
     /// Whether a preempt was bound to the turn that was just settled.
     was_wanted: bool,
     /// Items before this one begin no turn.
@@ -38,7 +36,7 @@ pub(super) struct Witness {
     seen: ItemId,
     /// Whether the suspended turn is only to be ended.
     withdrawn: bool,
-    promise: Promise,
+    pub(super) promise: Promise,
     broken: bool,
     /// When it was asked to stop when idle, and for how long.
     idle_asked: Option<(Moment, u64)>,
@@ -47,7 +45,7 @@ pub(super) struct Witness {
     /// How the turn that was just settled must end.
     expected: Option<ItemOutcome>,
     /// The answer that the stop just requested must get.
-    answer: Option<RequestAnswer>,
+    pub(super) answer: Option<RequestAnswer>,
 }
 
 impl Witness {

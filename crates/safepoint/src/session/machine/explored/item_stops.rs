@@ -1,8 +1,9 @@
 //! What must follow from a stop of one item.
 
 use super::{
-    super::{QueueAfterStop, world::ItemPlace},
-    ItemId, Promise, RequestAnswer, World,
+    ItemId, QueueAfterStop, RequestAnswer,
+    witness::Promise,
+    world::{ItemPlace, World},
 };
 
 impl World {
