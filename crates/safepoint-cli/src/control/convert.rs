@@ -23,7 +23,7 @@ impl PushAsk {
             ("--at", self.at.is_some()),
             ("--within", self.within_ms.is_some()),
             ("--delay", self.delay_ms.is_some()),
-            ("--turn", self.turn.is_some()),
+            ("--turn", self.turn.is_some() && self.policy != PolicyArg::Steer),
         ];
         if let Some((option, _)) = of_a_preempt.iter().find(|(_, is_given)| *is_given)
             && self.policy != PolicyArg::Preempt
@@ -40,7 +40,10 @@ impl PushAsk {
             PolicyArg::Steer => {
                 let queues = self.or == OrArg::Queue;
                 let or = if queues { IfUndelivered::Queue } else { IfUndelivered::Return };
-                Policy::Steer(SteerTiming::NextRequest, or)
+                match &self.turn {
+                    Some(turn) => Policy::SteerTurn(parsed(turn)?, SteerTiming::NextRequest, or),
+                    None => Policy::Steer(SteerTiming::NextRequest, or),
+                }
             }
             PolicyArg::Preempt => {
                 let points = self.at.as_deref().map(parsed).transpose()?;

@@ -96,7 +96,7 @@ async fn refusal(
     Ok(match (policy, &asked.turn) {
         (Policy::Steer(_, IfUndelivered::Return), _) => Some(RejectReason::NoActiveTurn),
         (Policy::Reject, _) if is_suspended => Some(RejectReason::Busy(last_turn(place).await?)),
-        (Policy::Preempt(_), Some(meant)) => {
+        (Policy::Preempt(_) | Policy::SteerTurn(..), Some(meant)) => {
             let there = if is_suspended { last_turn(place).await? } else { None };
             (there.map(|turn| turn.to_string()).as_ref() != Some(meant)).then_some(RejectReason::TurnMismatch)
         }
@@ -187,7 +187,9 @@ impl<'a> Waits<'a> {
         match self.asked.policy().ok()? {
             // Who had the session is gone, and did not say which turn was in the way.
             Policy::Reject => Some(RejectReason::Busy(None)),
-            Policy::Preempt(_) if self.asked.turn.is_some() => Some(RejectReason::TurnMismatch),
+            Policy::Preempt(_) | Policy::SteerTurn(..) if self.asked.turn.is_some() => {
+                Some(RejectReason::TurnMismatch)
+            }
             Policy::Steer(_, IfUndelivered::Return) => Some(RejectReason::NotDelivered),
             _ => None,
         }

@@ -43,7 +43,7 @@ impl Host {
         origin: Origin,
     ) -> Result<Ticket<String>, PushError<String>> {
         let how = match policy {
-            Policy::Steer(..) => PushKind::Steer,
+            Policy::Steer(..) | Policy::SteerTurn(..) => PushKind::Steer,
             Policy::Preempt(_) | Policy::Rollback => PushKind::Preempt,
             _ => PushKind::Queue,
         };

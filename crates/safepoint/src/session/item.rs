@@ -78,6 +78,9 @@ pub enum Policy {
     Enqueue,
     /// The running turn gets the item.
     Steer(SteerTiming, IfUndelivered),
+    /// This turn gets the item, running or suspended. If it is not the current one, the item goes back to its sender
+    /// ([`RejectReason::TurnMismatch`](super::RejectReason::TurnMismatch)).
+    SteerTurn(TurnId, SteerTiming, IfUndelivered),
     /// The running turn is stopped for the item.
     Preempt(Preempt),
     /// The item goes back to its sender.
@@ -93,11 +96,17 @@ impl Policy {
         Self::Steer(SteerTiming::NextRequest, IfUndelivered::Queue)
     }
 
+    /// Whether a turn that there is gets the item.
+    pub(super) const fn is_steer(self) -> bool {
+        matches!(self, Self::Steer(..) | Self::SteerTurn(..))
+    }
+
     pub(super) fn push_kind(self) -> PushKind {
         match self {
             Self::Enqueue => PushKind::Enqueue,
             Self::Reject => PushKind::Reject,
             Self::Steer(when, or) => PushKind::Steer(when, or),
+            Self::SteerTurn(turn, when, or) => PushKind::SteerTurn(turn, when, or),
             Self::Preempt(preempt) => PushKind::Preempt(preempt.0),
             Self::Rollback => PushKind::Preempt(PreemptSpec { forgets: true, ..Preempt::now().0 }),
         }

@@ -30,6 +30,11 @@ enum StoredPolicy {
         when: SteerTiming,
         or: IfUndelivered,
     },
+    SteerTurn {
+        turn: TurnId,
+        when: SteerTiming,
+        or: IfUndelivered,
+    },
     Preempt {
         /// None: now.
         points: Option<String>,
@@ -50,6 +55,7 @@ impl StoredPolicy {
             Policy::Reject => Self::Reject,
             Policy::Rollback => Self::Rollback,
             Policy::Steer(when, or) => Self::Steer { when, or },
+            Policy::SteerTurn(turn, when, or) => Self::SteerTurn { turn, when, or },
             Policy::Preempt(preempt) => {
                 let PreemptSpec { points, grace, delay, turn, .. } = preempt.spec();
                 let points = points.map(|points| points.to_string());
@@ -64,6 +70,7 @@ impl StoredPolicy {
             Self::Reject => Policy::Reject,
             Self::Rollback => Policy::Rollback,
             Self::Steer { when, or } => Policy::Steer(when, or),
+            Self::SteerTurn { turn, when, or } => Policy::SteerTurn(turn, when, or),
             Self::Preempt { points, grace_us, delay_us, turn } => {
                 // Points of a later release count as any: an unknown name must not lose the push.
                 let points = points.map(|names| names.parse().unwrap_or(SafePoints::ANY));

@@ -50,10 +50,14 @@ pub(super) struct Items<T> {
     /// Items that are reported as blocked by the suspended turn.
     pub(super) blocked: Vec<ItemId>,
     pub(super) unhandled: Vec<(ItemId, T)>,
-    /// Steers that their senders want back from a run that is over, until its end is handled.
-    pub(super) withdrawn_at_end: Vec<(ItemId, Reply<Option<T>>)>,
-    /// Stops of steers whose run has ended: each is looked at again once that end is handled.
-    pub(super) stopped_at_end: Vec<ItemStop>,
+    /// What is asked of steers of a run that is over, until its end is handled.
+    pub(super) at_end: Vec<AtEnd<T>>,
+}
+
+/// What is asked of a steer once the end of its run is handled. Exhaustive: its sender wants it back, or it is stopped.
+pub(super) enum AtEnd<T> {
+    Withdraw(ItemId, Reply<Option<T>>),
+    Stop(Box<ItemStop>),
 }
 
 impl<T> Items<T> {
@@ -65,8 +69,7 @@ impl<T> Items<T> {
             preempting: BTreeMap::new(),
             blocked: Vec::new(),
             unhandled: Vec::new(),
-            withdrawn_at_end: Vec::new(),
-            stopped_at_end: Vec::new(),
+            at_end: Vec::new(),
         }
     }
 
@@ -83,7 +86,7 @@ impl<T: Item> Driver<T> {
         let id = ticket.id();
         let arrival = match policy {
             Policy::Preempt(_) | Policy::Rollback => Arrival::Preempting,
-            Policy::Enqueue | Policy::Steer(..) | Policy::Reject => Arrival::Queued,
+            Policy::Enqueue | Policy::Steer(..) | Policy::SteerTurn(..) | Policy::Reject => Arrival::Queued,
         };
         self.items.held.insert(id, HeldItem::new(item, arrival, ticket));
         self.show(SessionEvent::Accepted(id));
@@ -113,19 +116,19 @@ impl<T: Item> Driver<T> {
     /// arrives without a request.
     pub(super) async fn withdraw_at_end(&mut self, turn: TurnId, item: ItemId, reply: Reply<Option<T>>) {
         if self.turns.current.as_ref().is_some_and(|work| work.turn == turn && work.outcome.is_none()) {
-            self.items.withdrawn_at_end.push((item, reply));
+            self.items.at_end.push(AtEnd::Withdraw(item, reply));
         } else {
             self.withdraw_now(Input::Withdraw(item), item, reply).await;
         }
     }
 
-    /// The turn's end has been handled: returns the steers that were wanted back.
+    /// The turn's end has been handled: does what was asked of its steers meanwhile.
     pub(super) async fn withdraw_wanted(&mut self) {
-        for (item, reply) in std::mem::take(&mut self.items.withdrawn_at_end) {
-            self.withdraw_now(Input::Withdraw(item), item, reply).await;
-        }
-        for stop in std::mem::take(&mut self.items.stopped_at_end) {
-            self.stop_item(Box::new(stop), SteerLook::Unasked).await;
+        for asked in std::mem::take(&mut self.items.at_end) {
+            match asked {
+                AtEnd::Withdraw(item, reply) => self.withdraw_now(Input::Withdraw(item), item, reply).await,
+                AtEnd::Stop(stop) => self.stop_item(stop, SteerLook::Unasked).await,
+            }
         }
     }
 
@@ -191,7 +194,7 @@ impl<T: Item> Driver<T> {
             return PushKind::Refused(RejectReason::Blank);
         }
         // An ending session asks no planner: the item is unhandled under any policy.
-        if !matches!(policy, Policy::Steer(..)) || self.end.exit.is_some() {
+        if !policy.is_steer() || self.end.exit.is_some() {
             return policy.push_kind();
         }
         match self.cx.shared.planner.call(|planner| planner.steer(&held.item)) {

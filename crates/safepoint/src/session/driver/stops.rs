@@ -9,7 +9,8 @@ use safepoint_scope::{StopRequest, Task};
 use tokio::{sync::oneshot, time::timeout};
 
 use super::{
-    Driver, Input, Item, Reply, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, store_report,
+    Driver, Input, Item, Reply, Request, RequestAnswer, SessionEvent, SessionMessage, TurnId, items::AtEnd,
+    store_report,
 };
 use crate::{
     contract::store::{Durability, Write},
@@ -100,7 +101,7 @@ impl<T: Item> Driver<T> {
             && steer == SteerLook::Unasked
         {
             if turn.outcome.is_some() {
-                return self.items.stopped_at_end.push(*stop);
+                return self.items.at_end.push(AtEnd::Stop(stop));
             }
             let mailbox = self.cx.shared.mailbox.clone();
             return drop(self.cx.scope.spawn("stop of a steer", async move {

@@ -35,6 +35,8 @@ const LATER: PreemptSpec = PreemptSpec { delay: Some(3), ..PLAIN };
 const NAMED: PreemptSpec = PreemptSpec { turn: Some(TurnId::new(1)), ..PLAIN };
 const ROLLBACK: PreemptSpec = PreemptSpec { forgets: true, ..NOW };
 const STEER: PushKind = PushKind::Steer(SteerTiming::NextRequest, IfUndelivered::Return);
+const STEER_FIRST: PushKind =
+    PushKind::SteerTurn(TurnId::new(1), SteerTiming::NextRequest, IfUndelivered::Queue);
 const STEER_OR_QUEUE: PushKind = PushKind::Steer(SteerTiming::AtOnce, IfUndelivered::Queue);
 
 /// Visits every state that `budget` allows, and checks each; returns how many there are. States are compared by a
@@ -121,7 +123,7 @@ const NONE: Budget = Budget {
 /// S6.13, S6.3, S6.7, S6.11: two items of every kind against two stops of the session, escalating.
 #[test]
 fn pushes_against_stops() {
-    let all = [PushKind::Enqueue, PushKind::Reject, STEER, STEER_OR_QUEUE]
+    let all = [PushKind::Enqueue, PushKind::Reject, STEER, STEER_OR_QUEUE, STEER_FIRST]
         .into_iter()
         .chain([PLAIN, NOW, WITHIN, LATER, NAMED, ROLLBACK].map(PushKind::Preempt));
     let pushes: Vec<PushKind> = all.collect();

@@ -48,6 +48,8 @@ pub(crate) enum PushKind {
     Refused(RejectReason),
     Preempt(PreemptSpec),
     Steer(SteerTiming, IfUndelivered),
+    /// Into this turn alone.
+    SteerTurn(TurnId, SteerTiming, IfUndelivered),
 }
 
 /// What a preempt asks of the running turn (S6.3).

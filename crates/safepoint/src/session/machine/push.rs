@@ -24,7 +24,12 @@ impl Machine {
             PushKind::Reject => self.wait_again(item),
             PushKind::Refused(why) => out.push(Action::Settle(item, ItemOutcome::Returned(why))),
             PushKind::Preempt(spec) => self.push_preempt(now, item, spec, out),
-            PushKind::Steer(when, or) => self.push_steer(item, when, or, out),
+            PushKind::SteerTurn(turn, ..) if self.target() != Some(turn) => {
+                out.push(Action::Settle(item, ItemOutcome::Returned(RejectReason::TurnMismatch)));
+            }
+            PushKind::Steer(when, or) | PushKind::SteerTurn(_, when, or) => {
+                self.push_steer(item, when, or, out);
+            }
         }
     }
 

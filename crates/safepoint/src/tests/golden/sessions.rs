@@ -67,6 +67,7 @@ fn policies() -> Vec<Policy> {
         Policy::Enqueue => Policy::Enqueue;
         Policy::Steer(..) =>
             Policy::Steer(SteerTiming::NextRequest, IfUndelivered::Queue), Policy::Steer(SteerTiming::AtOnce, IfUndelivered::Return);
+        Policy::SteerTurn(..) => Policy::SteerTurn(turn, SteerTiming::NextRequest, IfUndelivered::Queue);
         Policy::Preempt(_) =>
             Preempt::now().into(),
             Preempt::at(SafePoints::AFTER_MODEL).into(),

@@ -105,6 +105,22 @@ fn a_preempt_means_the_turn_that_it_names() {
     assert_eq!(resolved(&over.push(1, PushKind::Preempt(NOW))), [PreemptOutcome::NoTurn]);
 }
 
+/// S6.5: a steer that names a turn is for that turn alone, running or suspended: it begins no turn, and goes into no other.
+#[test]
+fn a_steer_means_the_turn_that_it_names() {
+    let back = |n| [Action::Settle(item(n), ItemOutcome::Returned(RejectReason::TurnMismatch))];
+    assert_eq!(Owner::new().push(0, STEER_FIRST), back(0));
+    let steered = [Action::Steer(TurnId::new(1), item(1), SteerTiming::NextRequest)];
+    assert_eq!(at_work().push(1, STEER_FIRST), steered);
+    assert_eq!(suspended().push(1, STEER_FIRST), [Action::Held(TurnId::new(1), item(1))]);
+    let mut over = at_work();
+    over.settle(1, STOPPED);
+    assert_eq!(over.push(1, STEER_FIRST), back(1));
+    over.push(2, PushKind::Enqueue);
+    over.begin(2);
+    assert_eq!(over.push(3, STEER_FIRST), back(3), "another turn runs");
+}
+
 /// S6.12, S8.3: a turn after a preempted one is protected to its end, unless it waits for a person: then it is taken back; one that
 /// ended by itself protects nothing.
 #[test]
