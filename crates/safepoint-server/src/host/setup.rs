@@ -1,0 +1,27 @@
+//! What the store keeps with a session for the server: whose it is, and which agent works in it.
+
+use safepoint::store::SessionRow;
+use serde::{Deserialize, Serialize};
+
+/// An agent by its name, and a principal by its. What other programs keep there too is left alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) agent: String,
+    pub(crate) principal: String,
+}
+
+impl Setup {
+    /// `None`: the session is none of a server.
+    pub(crate) fn read(row: &SessionRow) -> Option<Self> {
+        serde_json::from_str(&row.setup).ok()
+    }
+
+    /// The same; a session of another program is no agent's of the server, and only a token that sees all sees it.
+    pub(crate) fn of(row: &SessionRow) -> Self {
+        Self::read(row).unwrap_or_else(|| Self { agent: String::new(), principal: String::new() })
+    }
+
+    pub(crate) fn write(&self) -> String {
+        serde_json::to_string(self).expect("two texts are JSON")
+    }
+}
