@@ -12,6 +12,7 @@ use bytes::Bytes;
 use safepoint::{
     event::{EventKind, EventLine, Fact},
     ids::TurnId,
+    raw::JournalFact,
     session::SessionEvent,
 };
 use serde_json::{Value, json};
@@ -54,13 +55,25 @@ pub(crate) struct Frame {
     pub(crate) ends: Ends,
 }
 
-/// What a frame ends, for the readers of one item or one turn. Exhaustive: an item of this number is at rest, nothing of a turn
-/// is alive, or nothing ends.
+/// What a frame ends, for the readers of one item or one turn. Exhaustive: an item of this number is at rest, a turn has ended,
+/// nothing of it is alive, or nothing ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
     Nothing,
     Item(u64),
     Turn(TurnId),
+    Quiet(TurnId),
+}
+
+impl Ends {
+    /// What a record ends.
+    pub(crate) fn of(fact: Option<&JournalFact>) -> Self {
+        match fact {
+            Some(JournalFact::Ended { turn, .. }) => Self::Turn(*turn),
+            Some(JournalFact::Quiet { turn, .. }) => Self::Quiet(*turn),
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// A frame of this name with this data.

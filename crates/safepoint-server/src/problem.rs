@@ -61,7 +61,6 @@ impl Problem {
     pub(crate) fn retry_after(self, after: Duration) -> Self {
         Self { retry_after: Some(after), ..self }
     }
-
 }
 
 impl From<store::Error> for Problem {

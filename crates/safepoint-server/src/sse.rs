@@ -17,7 +17,7 @@ use futures_util::{
 };
 use safepoint::{
     ids::{SessionId, TurnId},
-    raw::{JournalFact, line::JournalEncoder, read_journal},
+    raw::{line::JournalEncoder, read_journal},
     store::SessionRow,
 };
 use serde_json::{Value, json};
@@ -57,6 +57,8 @@ pub(crate) struct Reader {
     app: Arc<App>,
     session: SessionId,
     until: Until,
+    /// What was seen of the turn that it ends with: its end, and that nothing of it is alive. Either is recorded first.
+    seen: (bool, bool),
     /// The last position that was sent.
     sent: Option<u64>,
     at: Stage,
@@ -108,6 +110,7 @@ impl Reader {
             app: Arc::clone(&call.app),
             session: row.id.clone(),
             until: Until::Never,
+            seen: (false, false),
             sent,
             at: Stage::Behind,
             piece,
@@ -204,10 +207,11 @@ impl Reader {
         };
         let store = Arc::clone(&self.app.host.store);
         let tenures = store.tenures(&self.session).await?;
-        let (mut encoder, until, sent) = (JournalEncoder::new(&self.session), self.until, self.sent);
+        let (mut encoder, sent) = (JournalEncoder::new(&self.session), self.sent);
         let mut replayed = BytesMut::new();
         let mut is_over = false;
-        read_journal(&*store, &self.session, |step| {
+        let session = self.session.clone();
+        read_journal(&*store, &session, |step| {
             let epoch = epoch_at(&tenures, step.position);
             encoder.begin_epoch(epoch);
             let line = encoder.step(&step);
@@ -216,8 +220,8 @@ impl Reader {
                 let place = Place { epoch, position: step.position };
                 replayed.extend_from_slice(&frame_of(&line, Some(place)));
             }
-            if let (Ok(JournalFact::Quiet { turn, .. }), Until::Turn(meant)) = (&step.what, until) {
-                is_over |= *turn == meant;
+            if step.position <= upto {
+                is_over |= self.has_ended(Ends::of(step.what.as_ref().ok()));
             }
         })
         .await?;
@@ -315,12 +319,22 @@ impl Reader {
                 (Until::Item(meant), Ends::Item(number)) if meant == number => {
                     return self.end_with_item(number).await;
                 }
-                (Until::Turn(meant), Ends::Turn(turn)) if meant == turn => {
+                (Until::Turn(_), ends) if self.has_ended(ends) => {
                     return self.end("end", &json!({"type": "end"}));
                 }
                 _ => {}
             }
         }
+    }
+
+    /// Whether the turn that it ends with has ended, and nothing of it is alive.
+    fn has_ended(&mut self, ends: Ends) -> bool {
+        match (self.until, ends) {
+            (Until::Turn(meant), Ends::Turn(turn)) if meant == turn => self.seen.0 = true,
+            (Until::Turn(meant), Ends::Quiet(turn)) if meant == turn => self.seen.1 = true,
+            _ => {}
+        }
+        self.seen == (true, true)
     }
 
     async fn keep_alive(&mut self) {

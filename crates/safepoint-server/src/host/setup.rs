@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Setup {
     pub(crate) agent: String,
     pub(crate) principal: String,
+    /// The digest of the item that it was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) item: Option<String>,
 }
 
 impl Setup {
@@ -18,7 +21,7 @@ impl Setup {
 
     /// The same; a session of another program is no agent's of the server, and only a token that sees all sees it.
     pub(crate) fn of(row: &SessionRow) -> Self {
-        Self::read(row).unwrap_or_else(|| Self { agent: String::new(), principal: String::new() })
+        Self::read(row).unwrap_or_else(|| Self { agent: String::new(), principal: String::new(), item: None })
     }
 
     pub(crate) fn write(&self) -> String {

@@ -171,10 +171,7 @@ impl Shower {
         let Some(line) = self.kept.step(step) else { return };
         let position = step.position;
         let bytes = frame_of(&line, Some(Place { epoch: self.epoch, position }));
-        let ends = match &step.what {
-            Ok(JournalFact::Quiet { turn, .. }) => Ends::Turn(*turn),
-            _ => Ends::Nothing,
-        };
+        let ends = Ends::of(step.what.as_ref().ok());
         self.tail.show(Frame { bytes, position: Some(position), ends });
     }
 

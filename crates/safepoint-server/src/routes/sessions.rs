@@ -40,10 +40,10 @@ pub(crate) async fn make(call: Call) -> Answered<Response> {
     let ask: SessionAsk = call.body()?;
     let agent = agent(&call, ask.agent.as_deref())?;
     let key = call.key()?;
-    let setup = Setup { agent, principal: call.who.name().to_owned() };
     let id = key.as_ref().map_or_else(SessionId::fresh, |key| named(call.who.name(), key));
     let item = ask.item.map(|item| items::encoded(&item, key.clone())).transpose()?;
     let digest = item.as_ref().map(|item| item.digest.clone());
+    let setup = Setup { agent, principal: call.who.name().to_owned(), item: digest };
     let new = NewSession {
         title: ask.title.unwrap_or_default(),
         setup: setup.write(),
@@ -55,10 +55,10 @@ pub(crate) async fn make(call: Call) -> Answered<Response> {
         Err(Error::SessionExists(_)) => (call.store().open(&id).await?, false),
         Err(error) => return Err(error.into()),
     };
-    if !is_new {
-        check_same(&call, &row, &setup, digest.as_deref()).await?;
+    if !is_new && Setup::of(&row) != setup {
+        return Err(Problem::conflict("other_content", "this Idempotency-Key was used for other content"));
     }
-    if digest.is_some() {
+    if setup.item.is_some() {
         call.wake(&row, &setup);
     }
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
@@ -67,22 +67,6 @@ pub(crate) async fn make(call: Call) -> Answered<Response> {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }
     Ok(response)
-}
-
-/// The session of a key is the one that was asked for.
-async fn check_same(call: &Call, row: &SessionRow, setup: &Setup, digest: Option<&str>) -> Answered<()> {
-    let other = || Problem::conflict("other_content", "this Idempotency-Key was used for other content");
-    if Setup::of(row) != *setup {
-        return Err(other());
-    }
-    // The first item of a session has its key; one that a turn has had is no row any more, and the key keeps its digest.
-    let inbox = call.store().inbox(&row.id).await?;
-    let first = inbox.iter().find(|row| row.number == 1);
-    match (first, digest) {
-        (Some(first), Some(digest)) if first.digest != digest => Err(other()),
-        (Some(_), None) if row.head == 0 => Err(other()),
-        _ => Ok(()),
-    }
 }
 
 fn agent(call: &Call, named: Option<&str>) -> Answered<String> {
