@@ -91,7 +91,7 @@ async fn a_reader_that_comes_back_at_any_id_gets_each_record_once() {
     world.end().await;
 }
 
-/// S13.7: an id that names no record of the session, or that of another owner, is a reset with the place to go on from.
+/// S13.7: an id that names no record of the session, or that of another owner, is a reset, with the place at which a reader continues.
 #[tokio::test]
 async fn an_id_that_names_no_record_is_a_reset() {
     let world = World::of(says([Reply::text("One.")]).build()).await;

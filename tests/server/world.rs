@@ -8,7 +8,7 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_models::openai;
-use safepoint_server::{Access, AccessScope, Host, NewToken, Principal, Server, TokenFile};
+use safepoint_server::{Access, AccessScope, Host, HostServer, NewToken, Principal, TokenFile};
 use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -49,7 +49,8 @@ impl World {
         let tokens = TokenFile::new(&path);
         let principal = Principal::new("ci", AccessScope::ALL).seeing_all();
         let token = tokens.add(NewToken { principal, expires: None }).unwrap();
-        let server = Server::bind("127.0.0.1:0".parse().unwrap(), &host, Access::tokens(path)).await.unwrap();
+        let server =
+            HostServer::bind("127.0.0.1:0".parse().unwrap(), &host, Access::tokens(path)).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let ends = host.clone();

@@ -19,8 +19,8 @@ pub(crate) struct SessionAnswer {
     pub(crate) id: String,
     pub(crate) agent: String,
     pub(crate) title: String,
-    pub(crate) state: State,
-    pub(crate) open: Open,
+    pub(crate) state: SessionState,
+    pub(crate) open: OpenAt,
     /// Whether it survives the end of the server.
     pub(crate) durable: bool,
     /// The turn that runs.
@@ -38,7 +38,7 @@ pub(crate) struct SessionAnswer {
 /// How a session is. Exhaustive: as the store and its owner say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum State {
+pub(crate) enum SessionState {
     /// A turn runs.
     Running,
     /// Items wait for a turn.
@@ -57,7 +57,7 @@ pub(crate) enum State {
     Crashed,
 }
 
-impl State {
+impl SessionState {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -75,7 +75,7 @@ impl State {
 /// Where a session is open. Exhaustive: in this server, in another process, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Open {
+pub(crate) enum OpenAt {
     Here,
     Elsewhere,
     No,
@@ -94,7 +94,7 @@ pub(crate) struct RunningTurn {
 
 /// Items of a list, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Listed<T> {
+pub(crate) struct ListPage<T> {
     pub(crate) data: Vec<T>,
     /// What `after` is for the next page; null: there is none.
     pub(crate) next: Option<String>,
@@ -143,6 +143,22 @@ pub(crate) struct StopAnswer {
     pub(crate) survivors: Vec<String>,
     /// The account of the turn, once it has settled.
     pub(crate) receipt: Option<Value>,
+}
+
+impl StopAnswer {
+    /// A stop that is under way.
+    pub(crate) fn requested() -> Self {
+        Self {
+            number: None,
+            recorded: false,
+            turn: None,
+            state: StopState::Requested,
+            waits_for: Vec::new(),
+            quiet: None,
+            survivors: Vec::new(),
+            receipt: None,
+        }
+    }
 }
 
 /// How far a stop is. Exhaustive; no state says stopped before the turn has settled.

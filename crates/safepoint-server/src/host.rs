@@ -57,7 +57,7 @@ pub(crate) struct Offered {
 /// ```
 #[derive(Clone)]
 pub struct Host {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<HostState>,
 }
 
 /// What a host is made with.
@@ -72,7 +72,7 @@ pub struct HostBuilder {
 }
 
 /// What the routes of a host see.
-pub(crate) struct Inner {
+pub(crate) struct HostState {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) agents: BTreeMap<String, Offered>,
     pub(crate) is_durable: bool,
@@ -148,7 +148,7 @@ impl HostBuilder {
         };
         let node = Node::join(Arc::clone(&self.store), new).await?;
         let (scope, quiet) = Scope::root();
-        let inner = Inner {
+        let inner = HostState {
             store: self.store,
             agents: self.agents,
             is_durable: self.is_durable,
@@ -225,7 +225,7 @@ impl Host {
     }
 }
 
-impl Inner {
+impl HostState {
     pub(crate) fn is_draining(&self) -> bool {
         *self.draining.borrow()
     }

@@ -27,12 +27,12 @@ const MOST_PARTIAL: usize = 1 << 20;
 
 /// The place of an event in all that was recorded of its session: the owner, and the position in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct EventPlace {
     pub(crate) epoch: u64,
     pub(crate) position: u64,
 }
 
-impl Place {
+impl EventPlace {
     /// The id of an event, as a client sends it back.
     pub(crate) fn parse(id: &str) -> Option<Self> {
         let (epoch, position) = id.split_once('.')?;
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for EventPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}", self.epoch, self.position)
     }
@@ -77,7 +77,7 @@ impl Ends {
 }
 
 /// A frame of this name with this data.
-pub(crate) fn frame(id: Option<Place>, event: &str, data: &impl std::fmt::Display) -> Bytes {
+pub(crate) fn frame(id: Option<EventPlace>, event: &str, data: &impl std::fmt::Display) -> Bytes {
     match id {
         Some(id) => format!("id: {id}\nevent: {event}\ndata: {data}\n\n").into(),
         None => format!("event: {event}\ndata: {data}\n\n").into(),
@@ -85,7 +85,7 @@ pub(crate) fn frame(id: Option<Place>, event: &str, data: &impl std::fmt::Displa
 }
 
 /// The line of an event as a frame.
-pub(crate) fn frame_of(line: &EventLine, id: Option<Place>) -> Bytes {
+pub(crate) fn frame_of(line: &EventLine, id: Option<EventPlace>) -> Bytes {
     frame(id, line.kind(), line)
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Joined {
 
 /// What a reader finds. Exhaustive: frames, that those it wants are gone, or nothing yet.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum FoundFrames {
     Frames(Vec<Frame>),
     Gone { missed: u64 },
     Nothing,
@@ -171,10 +171,10 @@ impl Tail {
     }
 
     /// The frames from `next` on, at most so many bytes of them but at least one.
-    pub(crate) fn look(&self, next: u64, most: usize) -> Found {
+    pub(crate) fn look(&self, next: u64, most: usize) -> FoundFrames {
         let ring = self.lock();
         let Some(from) = next.checked_sub(ring.first) else {
-            return Found::Gone { missed: ring.first - next };
+            return FoundFrames::Gone { missed: ring.first - next };
         };
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         let mut bytes = 0;
@@ -184,7 +184,7 @@ impl Tail {
             fits
         });
         let ready: Vec<Frame> = ready.cloned().collect();
-        if ready.is_empty() { Found::Nothing } else { Found::Frames(ready) }
+        if ready.is_empty() { FoundFrames::Nothing } else { FoundFrames::Frames(ready) }
     }
 
     /// What changes with each frame.

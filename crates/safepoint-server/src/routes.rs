@@ -25,7 +25,7 @@ use tokio::time::timeout;
 use crate::{
     access::{Access, AccessScope, Principal},
     ask::parsed,
-    host::{Host, Inner, open::OpenSession, setup::Setup},
+    host::{Host, HostState, open::OpenSession, setup::Setup},
     problem::{Answered, Problem},
 };
 
@@ -52,7 +52,7 @@ const MOST_KEY: usize = 256;
 
 /// What every request sees.
 pub(crate) struct App {
-    pub(crate) host: Arc<Inner>,
+    pub(crate) host: Arc<HostState>,
     access: Access,
     pub(crate) load: Load,
 }
@@ -76,7 +76,7 @@ pub(crate) enum Owner {
 /// The routes of a host, for a program of your own: nest it where you like.
 ///
 /// Each request is checked by `access` before its body is read. A program whose server has no bound for connections and
-/// heads needs its own; [`Server`](crate::Server) has them.
+/// heads needs its own; [`HostServer`](crate::HostServer) has them.
 ///
 /// ```no_run
 /// # use axum::Router;
@@ -86,7 +86,6 @@ pub(crate) enum Owner {
 ///     Router::new().nest("/agents", safepoint_server::router(host, access))
 /// }
 /// ```
-#[must_use]
 pub fn router(host: &Host, access: Access) -> Router {
     let app = Arc::new(App { host: Arc::clone(&host.inner), access, load: Load::default() });
     let routes = table().into_iter().map(Arc::new);

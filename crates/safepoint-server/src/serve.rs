@@ -38,14 +38,14 @@ const AGAIN: Duration = Duration::from_millis(50);
 
 /// A server that listens. It serves from [`serve_until`](Self::serve_until) on.
 #[must_use = "a server serves by `serve_until`"]
-pub struct Server {
+pub struct HostServer {
     listener: TcpListener,
     address: SocketAddr,
     router: Router,
     host: Host,
 }
 
-impl Server {
+impl HostServer {
     /// Listens on this address, for the names of the loopback with its port, and those of `access`.
     ///
     /// # Errors
@@ -71,12 +71,13 @@ impl Server {
     ///
     /// # Cancel safety
     /// Connections are served to their end.
-    pub async fn serve_until(self, over: impl Future<Output = ()> + Send) -> Ending {
+    pub async fn serve_until(self, over: impl Future<Output = ()> + Send) -> LastAnswers {
         let (scope, quiet) = Scope::root();
         let (last, over_for_all) = watch::channel(false);
         let places = Arc::new(Semaphore::new(CONNECTIONS));
         let asked = self.host.drain_asked();
         let (over, asked) = (pin!(over), pin!(asked));
+        // Whichever is first ends the listening; the other one has nothing to lose.
         let over = select(over, asked);
         let serves = pin!(async {
             loop {
@@ -95,18 +96,18 @@ impl Server {
             Either::Left(_) => {}
             Either::Right((never, _)) => never,
         }
-        Ending { last, quiet }
+        LastAnswers { last, quiet }
     }
 }
 
 /// What a server still answers after it has stopped listening.
 #[must_use = "the connections are served until `finish`"]
-pub struct Ending {
+pub struct LastAnswers {
     last: watch::Sender<bool>,
     quiet: StopHandle,
 }
 
-impl Ending {
+impl LastAnswers {
     /// The host has drained: each connection ends with the answer that it is at. Returns how many did not.
     ///
     /// # Cancel safety
@@ -137,6 +138,7 @@ async fn connection(
     let mut served = pin!(http.serve_connection(TokioIo::new(Patient::new(stream)), service));
     let is_over = {
         let over = pin!(over.wait_for(|is_over| *is_over));
+        // The connection first: one that has ended needs no end. The signal is looked at again by none.
         match select(served.as_mut(), over).await {
             Either::Left(_) => false,
             Either::Right(_) => true,
@@ -214,14 +216,14 @@ impl AsyncWrite for Patient {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for HostServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("HostServer").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl fmt::Debug for Ending {
+impl fmt::Debug for LastAnswers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ending").finish_non_exhaustive()
+        f.debug_struct("LastAnswers").finish_non_exhaustive()
     }
 }

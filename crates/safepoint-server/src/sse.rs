@@ -3,6 +3,8 @@
 //! **Invariants**: a reader holds no more than one piece of what it sends next; it keeps its place among the frames by a number,
 //! and goes back to the journal when those are gone.
 
+mod behind;
+
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use axum::{
@@ -17,19 +19,17 @@ use futures_util::{
 };
 use safepoint::{
     ids::{SessionId, TurnId},
-    raw::{line::JournalEncoder, read_journal},
     store::SessionRow,
 };
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    answer::ItemState,
-    host::{read::epoch_at, setup::Setup, shown::Seat},
-    lines::{Ends, Found, Frame, Place, frame, frame_of},
+    host::{setup::Setup, shown::Seat},
+    lines::{Ends, FoundFrames, Frame, frame},
     problem::Answered,
     routes::{
-        App, Call, item,
+        App, Call,
         load::{Load, ReaderPlace},
         session,
     },
@@ -61,7 +61,7 @@ pub(crate) struct Reader {
     seen: (bool, bool),
     /// The last position that was sent.
     sent: Option<u64>,
-    at: Stage,
+    at: ReaderStage,
     /// What is sent next.
     piece: BytesMut,
     _place: ReaderPlace,
@@ -69,15 +69,15 @@ pub(crate) struct Reader {
 
 /// Where a reader reads. Exhaustive: it has yet to find that out, among the frames of an open session, in the journal of one
 /// that is not open here, or nowhere any more.
-enum Stage {
+enum ReaderStage {
     Behind,
-    Live(Live),
+    Live(LiveReader),
     Journal { head: u64 },
     Over,
 }
 
 /// A reader among the frames. It keeps the session's events, and not the session.
-struct Live {
+struct LiveReader {
     seat: Seat,
     next: u64,
 }
@@ -97,7 +97,7 @@ impl Reader {
         piece.extend_from_slice(&frame(None, "session", &serde_json::to_value(&shown)?));
         let sent = match last {
             None => None,
-            Some(last) => match known(&call.app, row, last).await? {
+            Some(last) => match behind::known(&call.app, row, last).await? {
                 Some(position) => Some(position),
                 None => {
                     let data = json!({"type": "reset", "cursor": shown.cursor});
@@ -112,7 +112,7 @@ impl Reader {
             until: Until::Never,
             seen: (false, false),
             sent,
-            at: Stage::Behind,
+            at: ReaderStage::Behind,
             piece,
             _place: place,
         })
@@ -135,7 +135,7 @@ impl Reader {
             && let Some(seat) = open.join().await
         {
             self.sent = seat.recorded;
-            self.at = Stage::Live(Live { next: seat.next, seat });
+            self.at = ReaderStage::Live(LiveReader { next: seat.next, seat });
         }
         Ok(self)
     }
@@ -158,14 +158,14 @@ impl Reader {
     async fn piece(&mut self) -> Option<Bytes> {
         while self.piece.is_empty() {
             match &self.at {
-                Stage::Over => return None,
-                Stage::Behind => {
+                ReaderStage::Over => return None,
+                ReaderStage::Behind => {
                     if self.catch_up().await.is_err() {
                         self.end("bye", &json!({"type": "bye", "reason": "store"}));
                     }
                 }
-                Stage::Live(_) => self.live().await,
-                Stage::Journal { head } => {
+                ReaderStage::Live(_) => self.live().await,
+                ReaderStage::Journal { head } => {
                     let head = *head;
                     self.look(head).await;
                 }
@@ -174,104 +174,26 @@ impl Reader {
         Some(self.piece.split().freeze())
     }
 
-    /// Sends what is recorded and was not sent, and goes to where the rest will come.
-    async fn catch_up(&mut self) -> Answered<()> {
-        let seat = match self.app.host.opened(&self.session) {
-            Some(open) => open.join().await,
-            None => None,
-        };
-        let row = self.app.host.store.open(&self.session).await?;
-        let (upto, partial) = match &seat {
-            Some(seat) => (seat.recorded, seat.partial.clone()),
-            None => (row.head.checked_sub(1), None),
-        };
-        let is_over = self.replay(upto).await?;
-        if let Some(partial) = partial {
-            self.piece.extend_from_slice(&partial);
-        }
-        self.at = match seat {
-            _ if is_over => Stage::Over,
-            Some(seat) => Stage::Live(Live { next: seat.next, seat }),
-            None => Stage::Journal { head: row.head },
-        };
-        if !is_over {
-            self.end_if_at_rest().await;
-        }
-        Ok(())
-    }
-
-    /// Sends the records behind the last one up to this position, and returns whether one of them ends the stream.
-    async fn replay(&mut self, upto: Option<u64>) -> Answered<bool> {
-        let Some(upto) = upto.filter(|upto| self.sent.is_none_or(|sent| sent < *upto)) else {
-            return Ok(false);
-        };
-        let store = Arc::clone(&self.app.host.store);
-        let tenures = store.tenures(&self.session).await?;
-        let (mut encoder, sent) = (JournalEncoder::new(&self.session), self.sent);
-        let mut replayed = BytesMut::new();
-        let mut is_over = false;
-        let session = self.session.clone();
-        read_journal(&*store, &session, |step| {
-            let epoch = epoch_at(&tenures, step.position);
-            encoder.begin_epoch(epoch);
-            let line = encoder.step(&step);
-            let is_new = sent.is_none_or(|sent| sent < step.position) && step.position <= upto;
-            if let Some(line) = line.filter(|_| is_new && !is_over) {
-                let place = Place { epoch, position: step.position };
-                replayed.extend_from_slice(&frame_of(&line, Some(place)));
-            }
-            if step.position <= upto {
-                is_over |= self.has_ended(Ends::of(step.what.as_ref().ok()));
-            }
-        })
-        .await?;
-        self.piece.extend_from_slice(&replayed);
-        self.sent = Some(upto);
-        if is_over {
-            self.end("end", &json!({"type": "end"}));
-        }
-        Ok(is_over)
-    }
-
-    /// An item that is at rest already, or a turn, has no event to wait for.
-    async fn end_if_at_rest(&mut self) {
-        if let Until::Item(number) = self.until
-            && let Ok(found) = item(&self.app.host, &self.session, number).await
-            && found.state == ItemState::Rest
-        {
-            self.end_with_item(number).await;
-        }
-    }
-
-    async fn end_with_item(&mut self, number: u64) {
-        if let Ok(found) = item(&self.app.host, &self.session, number).await {
-            let mut data = serde_json::to_value(&found).unwrap_or_default();
-            data["type"] = json!("item");
-            self.piece.extend_from_slice(&frame(None, "item", &data));
-        }
-        self.end("end", &json!({"type": "end"}));
-    }
-
     fn end(&mut self, event: &str, data: &Value) {
         self.piece.extend_from_slice(&frame(None, event, data));
-        self.at = Stage::Over;
+        self.at = ReaderStage::Over;
     }
 
     async fn live(&mut self) {
-        let Stage::Live(live) = &mut self.at else { return };
+        let ReaderStage::Live(live) = &mut self.at else { return };
         let mut grown = live.seat.tail.grown();
         match live.seat.tail.look(live.next, PIECE) {
-            Found::Frames(frames) => {
+            FoundFrames::Frames(frames) => {
                 live.next += frames.len() as u64;
                 self.send(frames).await;
             }
-            Found::Gone { missed } => {
+            FoundFrames::Gone { missed } => {
                 Load::count(&self.app.load.missed);
                 let data = json!({"type": "missed", "count": missed});
                 self.piece.extend_from_slice(&frame(None, "missed", &data));
-                self.at = Stage::Behind;
+                self.at = ReaderStage::Behind;
             }
-            Found::Nothing => {
+            FoundFrames::Nothing => {
                 let (host, session) = (Arc::clone(&self.app.host), self.session.clone());
                 // Whichever is first; the frames are looked at again in any case.
                 let grown = pin!(timeout(KEEP_ALIVE, grown.changed()));
@@ -291,18 +213,18 @@ impl Reader {
 
     /// The session is closed here: the rest is in the journal.
     async fn leave(&mut self) {
-        let Stage::Live(live) = &mut self.at else { return };
-        if let Found::Frames(frames) = live.seat.tail.look(live.next, usize::MAX) {
+        let ReaderStage::Live(live) = &mut self.at else { return };
+        if let FoundFrames::Frames(frames) = live.seat.tail.look(live.next, usize::MAX) {
             self.send(frames).await;
         }
-        if matches!(self.at, Stage::Over) {
+        if matches!(self.at, ReaderStage::Over) {
             return;
         }
-        self.at = Stage::Behind;
+        self.at = ReaderStage::Behind;
         if self.app.host.is_draining() {
             // What could not be read now is there for the reader that comes back.
             drop(self.catch_up().await);
-            if !matches!(self.at, Stage::Over) {
+            if !matches!(self.at, ReaderStage::Over) {
                 self.end("bye", &json!({"type": "bye", "reason": "drain"}));
             }
         }
@@ -361,17 +283,10 @@ impl Reader {
             Ok(()) if self.app.host.is_draining() => {
                 self.end("bye", &json!({"type": "bye", "reason": "drain"}))
             }
-            Ok(()) => self.at = Stage::Behind,
+            Ok(()) => self.at = ReaderStage::Behind,
             Err(_elapsed) => self.keep_alive().await,
         }
     }
-}
-
-/// The position of an id, if it names a record of the session that is still there.
-async fn known(app: &App, row: &SessionRow, last: &str) -> Answered<Option<u64>> {
-    let Some(place) = Place::parse(last).filter(|place| place.position < row.head) else { return Ok(None) };
-    let tenures = app.host.store.tenures(&row.id).await?;
-    Ok((epoch_at(&tenures, place.position) == place.epoch).then_some(place.position))
 }
 
 /// For a stream whose end has come before it began: an `EventSource` does not come back.

@@ -6,7 +6,7 @@ use std::{sync::Weak, time::Duration};
 use safepoint::raw::store::Due;
 use tokio::time::timeout;
 
-use super::{Inner, setup::Setup};
+use super::{HostState, setup::Setup};
 
 /// How often the store is asked.
 const LOOK: Duration = Duration::from_millis(500);
@@ -14,7 +14,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const MOST: usize = 16;
 
 /// Looks until the host drains or is gone.
-pub(super) async fn watch(host: Weak<Inner>) {
+pub(super) async fn watch(host: Weak<HostState>) {
     let Some(mut draining) = host.upgrade().map(|host| host.draining()) else { return };
     while timeout(LOOK, draining.wait_for(|is_draining| *is_draining)).await.is_err() {
         let Some(host) = host.upgrade() else { return };

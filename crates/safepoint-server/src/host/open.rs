@@ -18,7 +18,7 @@ use safepoint::{
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::{
-    places::{Place as RunningPlace, PlacedPlanner},
+    places::{PlacedPlanner, RunningPlace},
     shown::{Seat, Shower},
 };
 use crate::lines::Tail;
@@ -47,7 +47,7 @@ struct Items {
 }
 
 /// What the task of a session does next. Exhaustive: an event came, or a reader.
-enum Work {
+enum NextWork {
     Event(Event<SessionEvent>),
     Join(oneshot::Sender<Seat>),
 }
@@ -109,11 +109,12 @@ impl OpenSession {
             return;
         };
         let mut shower = Shower::new(store, &self.session, self.epoch, Arc::new(Tail::default()));
-        let joins = stream::poll_fn(move |cx| joining.poll_recv(cx)).map(Work::Join);
-        let mut work = stream::select(self.session.events().map(Work::Event), joins);
+        let joins = stream::poll_fn(move |cx| joining.poll_recv(cx)).map(NextWork::Join);
+        // In turn: an event or a reader that is not taken now is taken next, and none is lost.
+        let mut work = stream::select(self.session.events().map(NextWork::Event), joins);
         while let Some(work) = work.next().await {
             match work {
-                Work::Event(event) => {
+                NextWork::Event(event) => {
                     if matches!(
                         event.kind,
                         SessionEvent::TurnEnded { .. } | SessionEvent::StopRequested { .. }
@@ -125,7 +126,7 @@ impl OpenSession {
                         break;
                     }
                 }
-                Work::Join(seat) => {
+                NextWork::Join(seat) => {
                     // A reader without a seat is told by its end, and finds the journal.
                     if let Ok(found) = shower.seat().await
                         && let Err(gone) = seat.send(found)

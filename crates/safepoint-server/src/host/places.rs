@@ -15,13 +15,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The place of one session, while a turn of it runs.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RunningPlace {
     all: Arc<Semaphore>,
     /// Held for one look or one entry; no other lock is taken under it.
     held: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
 }
 
-impl Place {
+impl RunningPlace {
     pub(super) fn among(all: &Arc<Semaphore>) -> Self {
         Self { all: Arc::clone(all), held: Arc::default() }
     }
@@ -49,11 +49,11 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct PlacedPlanner {
     chat: ChatPlanner,
-    place: Place,
+    place: RunningPlace,
 }
 
 impl PlacedPlanner {
-    pub(super) fn new(agent: Agent, place: Place) -> Self {
+    pub(super) fn new(agent: Agent, place: RunningPlace) -> Self {
         Self { chat: ChatPlanner::new(agent), place }
     }
 

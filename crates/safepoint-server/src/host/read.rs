@@ -96,22 +96,6 @@ pub(crate) fn stop(turns: &Turns, row: &StopRow) -> StopAnswer {
     answer
 }
 
-impl StopAnswer {
-    /// A stop that is under way.
-    pub(crate) fn requested() -> Self {
-        Self {
-            number: None,
-            recorded: false,
-            turn: None,
-            state: StopState::Requested,
-            waits_for: Vec::new(),
-            quiet: None,
-            survivors: Vec::new(),
-            receipt: None,
-        }
-    }
-}
-
 impl TurnRead {
     fn note(&mut self, fact: &Fact) {
         match fact {

@@ -28,3 +28,18 @@ impl Setup {
         serde_json::to_string(self).expect("two texts are JSON")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S7.6: it is stored, so a later release reads the same text.
+    #[test]
+    fn its_text_is_as_it_was() {
+        let setup = Setup { agent: "helper".into(), principal: "ci".into(), item: None };
+        assert_eq!(setup.write(), r#"{"agent":"helper","principal":"ci"}"#);
+        let with = Setup { item: Some("0a".into()), ..setup };
+        assert_eq!(with.write(), r#"{"agent":"helper","principal":"ci","item":"0a"}"#);
+        assert_eq!(serde_json::from_str::<Setup>(&with.write()).unwrap(), with);
+    }
+}

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     answer::outcome_words,
-    lines::{Ends, Frame, Place, Tail, frame, frame_of},
+    lines::{Ends, EventPlace, Frame, Tail, frame, frame_of},
 };
 
 /// A reader's place among the frames; it is free again when this is dropped.
@@ -170,7 +170,7 @@ impl Shower {
     fn show_step(&mut self, step: &JournalStep) {
         let Some(line) = self.kept.step(step) else { return };
         let position = step.position;
-        let bytes = frame_of(&line, Some(Place { epoch: self.epoch, position }));
+        let bytes = frame_of(&line, Some(EventPlace { epoch: self.epoch, position }));
         let ends = Ends::of(step.what.as_ref().ok());
         self.tail.show(Frame { bytes, position: Some(position), ends });
     }

@@ -10,7 +10,7 @@ use serde_json::json as value;
 
 use super::{Call, json, load::Load, sessions::MOST};
 use crate::{
-    answer::{ApprovalAnswer, DecisionAnswer, Listed},
+    answer::{ApprovalAnswer, DecisionAnswer, ListPage},
     ask::DecisionAsk,
     host::setup::Setup,
     problem::{Answered, Problem},
@@ -20,7 +20,7 @@ pub(crate) async fn list(call: Call) -> Answered<Response> {
     let (row, _setup) = call.session().await?;
     let rows = call.store().approvals(&row.id).await?;
     let data: Vec<_> = rows.iter().filter_map(|approval| answer(&row.id, approval)).collect();
-    json(StatusCode::OK, &Listed { data, next: None })
+    json(StatusCode::OK, &ListPage { data, next: None })
 }
 
 /// The open questions of all sessions that wait for a decision, those that changed last first.
@@ -44,7 +44,7 @@ pub(crate) async fn all(call: Call) -> Answered<Response> {
             data.extend(open.filter_map(|approval| answer(&row.id, approval)));
         }
         if is_last {
-            return json(StatusCode::OK, &Listed { data, next: None });
+            return json(StatusCode::OK, &ListPage { data, next: None });
         }
     }
 }

@@ -11,10 +11,10 @@ use super::{
     sessions::{LIMIT, MOST},
 };
 use crate::{
-    answer::{ItemState, Listed, StepAnswer},
+    answer::{ItemState, ListPage, StepAnswer},
     ask::parsed,
     host::read::{epoch_at, turns},
-    lines::Place,
+    lines::EventPlace,
     problem::{Answered, Problem},
     sse::{Reader, Until, nothing_more},
 };
@@ -61,7 +61,7 @@ pub(crate) async fn timeline(call: Call) -> Answered<Response> {
     let mut data = Vec::new();
     let mut is_more = false;
     read_journal(call.store(), &row.id, |step| {
-        let place = Place { epoch: epoch_at(&tenures, step.position), position: step.position };
+        let place = EventPlace { epoch: epoch_at(&tenures, step.position), position: step.position };
         encoder.begin_epoch(place.epoch);
         let Some(line) = encoder.step(&step) else { return };
         let is_meant = turn.is_none_or(|turn| turn_of(step.what.as_ref().ok()) == Some(turn));
@@ -76,7 +76,7 @@ pub(crate) async fn timeline(call: Call) -> Answered<Response> {
     })
     .await?;
     let next = data.last().filter(|_| is_more).map(|step: &StepAnswer| step.position.to_string());
-    json(StatusCode::OK, &Listed { data, next })
+    json(StatusCode::OK, &ListPage { data, next })
 }
 
 fn turn_of(fact: Option<&JournalFact>) -> Option<TurnId> {

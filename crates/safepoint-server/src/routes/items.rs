@@ -26,7 +26,7 @@ use crate::{
     answer::{DoneAnswer, ItemAnswer, ItemState, outcome_words},
     ask::{ItemAsk, parsed},
     host::{
-        Inner,
+        HostState,
         open::{OpenSession, Seen},
         read,
     },
@@ -214,7 +214,7 @@ pub(crate) async fn one(call: Call) -> Answered<Response> {
 
 /// Waits until it is at rest, at most so long.
 async fn rested(
-    host: &Arc<Inner>,
+    host: &Arc<HostState>,
     session: &SessionId,
     number: u64,
     within: Duration,
@@ -308,7 +308,7 @@ fn empty(session: &SessionId, number: u64) -> ItemAnswer {
 ///
 /// # Cancel safety
 /// Nothing is lost.
-pub(crate) async fn view(host: &Arc<Inner>, session: &SessionId, number: u64) -> Answered<ItemAnswer> {
+pub(crate) async fn view(host: &Arc<HostState>, session: &SessionId, number: u64) -> Answered<ItemAnswer> {
     let store = &*host.store;
     if number == 0 || number > newest_item(store.notice(session).await?) {
         return Err(Problem::no_such("item"));

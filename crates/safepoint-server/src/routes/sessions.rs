@@ -16,10 +16,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::{Call, items, json};
 use crate::{
-    answer::{AgentAnswer, DoneAnswer, Listed, Open, RunningTurn, SessionAnswer, State},
+    answer::{AgentAnswer, DoneAnswer, ListPage, OpenAt, RunningTurn, SessionAnswer, SessionState},
     ask::SessionAsk,
-    host::{Inner, open::OpenSession, read, setup::Setup},
-    lines::Place,
+    host::{HostState, open::OpenSession, read, setup::Setup},
+    lines::EventPlace,
     problem::{Answered, Problem},
 };
 
@@ -33,7 +33,7 @@ pub(crate) async fn agents(call: Call) -> Answered<Response> {
         let (name, description) = (name.clone(), offered.description.clone());
         AgentAnswer { name, description }
     });
-    json(StatusCode::OK, &Listed { data: data.collect(), next: None })
+    json(StatusCode::OK, &ListPage { data: data.collect(), next: None })
 }
 
 pub(crate) async fn make(call: Call) -> Answered<Response> {
@@ -109,11 +109,11 @@ pub(crate) async fn list(call: Call) -> Answered<Response> {
             }
             if data.len() == limit {
                 let next = older.map(|PageCursor { updated, id }| format!("{updated}~{id}"));
-                return json(StatusCode::OK, &Listed { data, next });
+                return json(StatusCode::OK, &ListPage { data, next });
             }
         }
         if is_last {
-            return json(StatusCode::OK, &Listed { data, next: None });
+            return json(StatusCode::OK, &ListPage { data, next: None });
         }
     }
 }
@@ -146,7 +146,11 @@ pub(crate) async fn remove(call: Call) -> Answered<Response> {
 ///
 /// # Cancel safety
 /// Nothing is lost.
-pub(crate) async fn answer(host: &Arc<Inner>, row: &SessionRow, setup: &Setup) -> Answered<SessionAnswer> {
+pub(crate) async fn answer(
+    host: &Arc<HostState>,
+    row: &SessionRow,
+    setup: &Setup,
+) -> Answered<SessionAnswer> {
     let here = host.opened(&row.id);
     let store = &*host.store;
     let inbox = store.inbox(&row.id).await?;
@@ -157,18 +161,18 @@ pub(crate) async fn answer(host: &Arc<Inner>, row: &SessionRow, setup: &Setup) -
         .collect();
     let approvals = store.approvals(&row.id).await?;
     let open = if here.is_some() {
-        Open::Here
+        OpenAt::Here
     } else if is_held(row) {
-        Open::Elsewhere
+        OpenAt::Elsewhere
     } else {
-        Open::No
+        OpenAt::No
     };
-    let turn = here.as_ref().and_then(|open| running(open));
+    let turn = here.as_ref().and_then(running);
     Ok(SessionAnswer {
         id: row.id.to_string(),
         agent: setup.agent.clone(),
         title: row.title.clone(),
-        state: state(row, open, turn.is_some(), !waiting.is_empty()),
+        state: if turn.is_some() { SessionState::Running } else { state(row, open, !waiting.is_empty()) },
         open,
         durable: host.is_durable,
         turn,
@@ -187,10 +191,10 @@ pub(crate) async fn answer(host: &Arc<Inner>, row: &SessionRow, setup: &Setup) -
 ///
 /// # Cancel safety
 /// Nothing is lost.
-pub(super) async fn cursor_of(host: &Inner, row: &SessionRow) -> Answered<Option<Place>> {
+pub(super) async fn cursor_of(host: &HostState, row: &SessionRow) -> Answered<Option<EventPlace>> {
     let Some(position) = row.head.checked_sub(1) else { return Ok(None) };
     let tenures = host.store.tenures(&row.id).await?;
-    Ok(Some(Place { epoch: read::epoch_at(&tenures, position), position }))
+    Ok(Some(EventPlace { epoch: read::epoch_at(&tenures, position), position }))
 }
 
 fn running(open: &Arc<OpenSession>) -> Option<RunningTurn> {
@@ -208,18 +212,17 @@ pub(super) fn is_held(row: &SessionRow) -> bool {
     row.holder.as_ref().is_some_and(|held| held.owner.life() != Liveness::Dead)
 }
 
-fn state(row: &SessionRow, open: Open, is_running: bool, waits: bool) -> State {
+fn state(row: &SessionRow, open: OpenAt, waits: bool) -> SessionState {
     match (row.label.as_str(), open) {
-        _ if is_running => State::Running,
-        ("suspended", _) => State::Suspended,
-        ("running", Open::No) => State::Crashed,
-        ("running", Open::Elsewhere) => State::Running,
-        (_, Open::Here) if waits => State::Queued,
-        ("stopped", _) => State::Stopped,
-        ("failed", _) => State::Failed,
-        _ if waits => State::Queued,
-        (_, Open::Here | Open::Elsewhere) => State::Open,
-        (_, Open::No) => State::Idle,
+        ("suspended", _) => SessionState::Suspended,
+        ("running", OpenAt::No) => SessionState::Crashed,
+        ("running", OpenAt::Elsewhere) => SessionState::Running,
+        (_, OpenAt::Here) if waits => SessionState::Queued,
+        ("stopped", _) => SessionState::Stopped,
+        ("failed", _) => SessionState::Failed,
+        _ if waits => SessionState::Queued,
+        (_, OpenAt::Here | OpenAt::Elsewhere) => SessionState::Open,
+        (_, OpenAt::No) => SessionState::Idle,
     }
 }
 

@@ -7,7 +7,7 @@ use super::{Run, approvals, events, health, items, sessions, stops};
 use crate::{
     access::AccessScope,
     answer::{
-        AgentAnswer, ApprovalAnswer, DecisionAnswer, DoneAnswer, ItemAnswer, Listed, SessionAnswer,
+        AgentAnswer, ApprovalAnswer, DecisionAnswer, DoneAnswer, ItemAnswer, ListPage, SessionAnswer,
         StepAnswer, StopAnswer, TurnAnswer,
     },
     ask::{DecisionAsk, ItemAsk, SessionAsk, StopAsk},
@@ -87,21 +87,22 @@ const AFTER: Parameter = ("after", "`next` of the page before");
 
 /// All of them.
 pub(crate) fn table() -> Vec<Route> {
-    let mut all = sessions_and_items();
+    let mut all = sessions();
+    all.extend(items());
     all.extend(stops_and_decisions());
     all.extend(reading());
     all.extend(of_the_server());
     all
 }
 
-fn sessions_and_items() -> Vec<Route> {
+fn sessions() -> Vec<Route> {
     use AccessScope::{Admin, Read, Talk};
     vec![
         Route::new(Method::GET, "/v1/agents", "Lists the agents that the token may use", |call| {
             Box::pin(sessions::agents(call))
         })
         .needs(Read)
-        .answers::<Listed<AgentAnswer>>(&[200]),
+        .answers::<ListPage<AgentAnswer>>(&[200]),
         Route::new(Method::POST, "/v1/sessions", "Makes a session, with its first item or without", |call| {
             Box::pin(sessions::make(call))
         })
@@ -113,7 +114,7 @@ fn sessions_and_items() -> Vec<Route> {
         })
         .needs(Read)
         .query(&[("state", "only those in this state"), ("agent", "only those of this agent"), LIMIT, AFTER])
-        .answers::<Listed<SessionAnswer>>(&[200]),
+        .answers::<ListPage<SessionAnswer>>(&[200]),
         Route::new(Method::GET, "/v1/sessions/{session}", "Shows a session", |call| {
             Box::pin(sessions::one(call))
         })
@@ -127,6 +128,12 @@ fn sessions_and_items() -> Vec<Route> {
         )
         .needs(Admin)
         .answers::<DoneAnswer>(&[200]),
+    ]
+}
+
+fn items() -> Vec<Route> {
+    use AccessScope::{Read, Talk};
+    vec![
         Route::new(
             Method::POST,
             "/v1/sessions/{session}/items",
@@ -184,7 +191,7 @@ fn stops_and_decisions() -> Vec<Route> {
             Box::pin(approvals::all(call))
         })
         .needs(Read)
-        .answers::<Listed<ApprovalAnswer>>(&[200]),
+        .answers::<ListPage<ApprovalAnswer>>(&[200]),
         Route::new(
             Method::GET,
             "/v1/sessions/{session}/approvals",
@@ -192,7 +199,7 @@ fn stops_and_decisions() -> Vec<Route> {
             |call| Box::pin(approvals::list(call)),
         )
         .needs(Read)
-        .answers::<Listed<ApprovalAnswer>>(&[200]),
+        .answers::<ListPage<ApprovalAnswer>>(&[200]),
         Route::new(
             Method::POST,
             "/v1/sessions/{session}/approvals/{approval}/decision",
@@ -225,7 +232,7 @@ fn reading() -> Vec<Route> {
         )
         .needs(Read)
         .query(&[("after", "only what is behind this position"), ("turn", "only this turn"), LIMIT])
-        .answers::<Listed<StepAnswer>>(&[200]),
+        .answers::<ListPage<StepAnswer>>(&[200]),
         Route::new(Method::GET, "/v1/sessions/{session}/events", "Streams the events of a session", |call| {
             Box::pin(events::stream(call))
         })
