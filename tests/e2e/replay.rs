@@ -63,7 +63,7 @@ async fn record(wire: ServedWire) -> (PathBuf, Outcome) {
     (path, agent.run("is it?").await)
 }
 
-/// S13: what a wire said is said again without it, and no key is in the file.
+/// S14: what a wire said is said again without it, and no key is in the file.
 #[tokio::test]
 async fn a_recording_answers_as_the_wire_did_and_holds_no_key() {
     for wire in WIRES {
@@ -81,7 +81,7 @@ async fn a_recording_answers_as_the_wire_did_and_holds_no_key() {
     }
 }
 
-/// S13: another request, or one more, is an error that says where it differs.
+/// S14: another request, or one more, is an error that says where it differs.
 #[tokio::test]
 async fn a_replay_is_strict() {
     let (path, _) = record(ServedWire::OpenAi).await;
@@ -115,7 +115,7 @@ async fn a_stop_in_a_replay_is_a_stop() {
     assert_eq!(agent.resume(&closed.outcome).await.answer(), Some("paid it is"));
 }
 
-/// S13: a recording is not written over.
+/// S14: a recording is not written over.
 #[tokio::test]
 async fn a_recording_is_not_written_over() {
     let (path, _) = record(ServedWire::Responses).await;

@@ -41,7 +41,7 @@ mod world;
 /// How long, by the real clock, the server may take to see what is already so.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// One of the invariants of SPEC §13. Exhaustive: the six of them.
+/// One of the invariants of SPEC §14. Exhaustive: the six of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Invariant {
     /// One `settled`, the last event, equal to the outcome and to what is stored.

@@ -6,6 +6,7 @@
 pub(crate) mod body;
 pub(crate) mod encoder;
 mod facts;
+pub(crate) mod journal;
 pub(crate) mod line;
 pub(crate) mod outcome;
 #[cfg(feature = "schema")]

@@ -10,7 +10,7 @@ use crate::run::Run;
 pub use crate::{
     definition::secret::Cleaned,
     session::{
-        journal::{JournalFact, JournalStep, read_journal},
+        journal::{JournalFact, JournalStep, read_journal, read_journal_from},
         stored_item::{ItemError, decode_item, decode_row, encode_item},
         stored_stop::store_stop,
         stored_stop::{StoredStop, StoredStopError},
@@ -27,9 +27,12 @@ pub use safepoint_model::history::{
 
 /// What an [`EventLine`](crate::event::EventLine) is made of, and the schema of all lines.
 pub mod line {
-    pub use crate::lines::line::{LineText, into_parts};
     #[cfg(feature = "schema")]
     pub use crate::lines::schema::event_schema;
+    pub use crate::lines::{
+        journal::JournalEncoder,
+        line::{LineText, into_parts},
+    };
 }
 
 /// Runs of your own runtime: one trait, one handle (S10.1).

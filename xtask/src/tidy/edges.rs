@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 18] = [
+const CRATES: [(&str, &[&str]); 19] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     ("safepoint-sandbox", &[]),
@@ -22,6 +22,8 @@ const CRATES: [(&str, &[&str]); 18] = [
     ("safepoint-stores", &["safepoint"]),
     // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
     ("safepoint-remote", &["safepoint", "safepoint-http", "safepoint-models", "safepoint-tools"]),
+    // Sessions over HTTP: it names no model, no tool and no store.
+    ("safepoint-server", &["safepoint"]),
     ("safepoint-testkit", &["safepoint"]),
     // Tests of the assembled product: all that it uses are dev-dependencies.
     ("safepoint-tests", &[]),
@@ -49,6 +51,7 @@ const EVERY: &[&str] = &[
     "safepoint-tools",
     "safepoint-stores",
     "safepoint-remote",
+    "safepoint-server",
     "safepoint-testkit",
 ];
 
@@ -78,7 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("external", &["backend", "remote"]),
     ("agent", &[]),
     ("session", &[]),
-    ("lines", &["line", "words", "body", "schema", "facts", "encoder", "outcome", "session"]),
+    ("lines", &["line", "words", "body", "schema", "facts", "encoder", "outcome", "session", "journal"]),
     // What stores, adapters and front ends see of all of them.
     ("raw", &[]),
     ("tests", &[]),

@@ -47,7 +47,7 @@ async fn a_gate_ends_or_fails_a_message() {
     assert_eq!(error.code(), "stream_idle");
 }
 
-/// S13: a script plays as it does through a wire: calls, results, faults, the practice model.
+/// S14: a script plays as it does through a wire: calls, results, faults, the practice model.
 #[tokio::test(start_paused = true)]
 async fn a_script_plays_without_a_wire() {
     let hour = Duration::from_secs(3600);

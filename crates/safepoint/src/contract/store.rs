@@ -41,6 +41,7 @@ pub use due::{Change, Due, MOST_TRIES, NAMED_AGAIN_AFTER, PARKED, Tenure, retry_
 pub use environment::{Clock, Environment, LivenessCheck, Uptime, of_micros, truncate_to_micros};
 pub use error::{Cause, Error};
 pub use export::export;
+pub(crate) use export::export_from;
 pub(crate) use guarded::guarded;
 pub use inbox::{InboxRow, ItemState, NewItem, Pushed, Withdrawn};
 pub use journal::{Appended, Durability, JournalEntry, Page, Write};

@@ -67,7 +67,12 @@ pub(super) struct TurnState {
 
 impl TurnState {
     pub(super) fn of(number: u64, run: &RunId) -> Self {
-        Self { number: Some(number), run: Some(run.clone()), ..Self::default() }
+        Self { run: Some(run.clone()), ..Self::numbered(number) }
+    }
+
+    /// A turn whose run is not known yet.
+    pub(super) fn numbered(number: u64) -> Self {
+        Self { number: Some(number), ..Self::default() }
     }
 }
 
@@ -92,6 +97,10 @@ impl EventEncoder {
     pub fn in_epoch(mut self, epoch: u64) -> Self {
         self.epoch = Some(epoch);
         self
+    }
+
+    pub(super) fn begin_epoch(&mut self, epoch: u64) {
+        self.epoch = Some(epoch);
     }
 
     /// The events that follow are of this turn of the session (from 1), whose run this is. The encoder learns it by itself

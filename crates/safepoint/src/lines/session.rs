@@ -90,7 +90,7 @@ impl EventEncoder {
     }
 
     /// Makes a line as one of this turn, if it is known.
-    fn among(
+    pub(super) fn among(
         &mut self,
         turn: TurnId,
         line: impl FnOnce(&mut Self) -> Option<EventLine>,
@@ -103,7 +103,7 @@ impl EventEncoder {
     }
 
     /// Makes a line of this turn; of a turn that is not known, its number is all that the line says of it.
-    fn of_turn(&mut self, turn: Option<TurnId>, line: EventLine, at: Timestamp) -> EventLine {
+    pub(super) fn of_turn(&mut self, turn: Option<TurnId>, line: EventLine, at: Timestamp) -> EventLine {
         let state = turn.map_or_else(TurnState::default, |turn| TurnState {
             number: Some(turn.number()),
             run: self.turns.get(&turn.number()).and_then(|state| state.run.clone()),
@@ -189,7 +189,7 @@ fn preempted_line(item: ItemId, preempted: PreemptOutcome) -> (Option<TurnId>, S
 }
 
 /// What became of an item: in which turn, in a word, and the code with which it went back.
-fn words(outcome: ItemOutcome) -> (Option<TurnId>, ItemWord, Option<&'static str>) {
+pub(super) fn words(outcome: ItemOutcome) -> (Option<TurnId>, ItemWord, Option<&'static str>) {
     match outcome {
         ItemOutcome::Completed(turn) => (Some(turn), ItemWord::Completed, None),
         ItemOutcome::Preempted(turn) => (Some(turn), ItemWord::Preempted, None),

@@ -46,7 +46,7 @@ pub(super) use approvals::reconcile;
 use deadline::{Deadline, TimeOver};
 pub(super) use line::{Grown, JournalLine};
 pub(super) use past::{LaterCall, Past, past};
-pub use read::{JournalFact, JournalStep, read_journal};
+pub use read::{JournalFact, JournalStep, read_journal, read_journal_from};
 pub(super) use recover::{LeftTurn, Recovered, recover};
 pub(super) use turn_log::TurnLog;
 

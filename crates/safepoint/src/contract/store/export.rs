@@ -18,9 +18,19 @@ const STRETCH: usize = 512;
 pub async fn export(
     store: &dyn Store,
     session: &SessionId,
+    each: impl FnMut(JournalEntry) + Send,
+) -> Result<(), Error> {
+    export_from(store, session, 0, each).await
+}
+
+/// The same from this position on.
+pub(crate) async fn export_from(
+    store: &dyn Store,
+    session: &SessionId,
+    first: u64,
     mut each: impl FnMut(JournalEntry) + Send,
 ) -> Result<(), Error> {
-    let mut from = Some(0);
+    let mut from = Some(first);
     while let Some(start) = from {
         let page = guarded::read(|| store.read(session, start, STRETCH)).await?;
         page.entries.into_iter().for_each(&mut each);

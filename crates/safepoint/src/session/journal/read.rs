@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::JournalLine;
 use crate::{
-    contract::store::{self, Damage, Store, export},
+    contract::store::{self, Damage, Store, export_from},
     session::outcome::ItemOutcome,
     value::{
         event::Fact,
@@ -105,9 +105,25 @@ pub enum JournalFact {
 pub async fn read_journal(
     store: &dyn Store,
     session: &SessionId,
+    each: impl FnMut(JournalStep) + Send,
+) -> Result<(), store::Error> {
+    read_journal_from(store, session, 0, each).await
+}
+
+/// The same from this position on, which may be the one behind the last: then nothing is passed on.
+///
+/// # Errors
+/// As of [`read_journal`].
+///
+/// # Cancel safety
+/// As of [`read_journal`].
+pub async fn read_journal_from(
+    store: &dyn Store,
+    session: &SessionId,
+    from: u64,
     mut each: impl FnMut(JournalStep) + Send,
 ) -> Result<(), store::Error> {
-    export(store, session, |entry| {
+    export_from(store, session, from, |entry| {
         let position = entry.position;
         let line = entry.record.and_then(|record| {
             (!record.is_checkpoint()).then(|| JournalLine::read(position, &record)).transpose()

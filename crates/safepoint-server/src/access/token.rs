@@ -1,0 +1,235 @@
+//! Tokens: made once, shown once, and kept as a digest in a file that is read again when it changes.
+//!
+//! **Invariants**: no secret is stored or shown again; a file that cannot be read has no token; digests are compared in a time
+//! that does not depend on them.
+
+use std::{
+    fmt, fs,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard},
+    time::SystemTime,
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::principal::{AccessScope, Principal};
+
+/// What each token begins with.
+const PREFIX: &str = "spt_";
+/// The random bytes of a secret.
+const SECRET_BYTES: usize = 32;
+/// The random bytes of an id.
+const ID_BYTES: usize = 6;
+
+/// A token as the file keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TokenRow {
+    /// What names it: the part of the token that is no secret.
+    pub id: String,
+    /// Who uses it.
+    pub name: String,
+    /// What for.
+    pub scopes: Vec<AccessScope>,
+    /// With which agents; none: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<String>>,
+    /// Whether it sees the sessions of all principals.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub see_all: bool,
+    /// Until when it is valid; none: until it is revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// The SHA-256 of the secret, in hexadecimal digits.
+    sha256: String,
+}
+
+/// What a new token is made with.
+#[derive(Clone, Debug)]
+#[must_use = "hand it to `TokenFile::add`"]
+pub struct NewToken {
+    /// Who uses it, with which scopes and agents.
+    pub principal: Principal,
+    /// Until when it is valid; none: until it is revoked.
+    pub expires: Option<Timestamp>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(default)]
+    token: Vec<TokenRow>,
+}
+
+/// The file of the tokens: only its owner may read it.
+pub struct TokenFile {
+    path: PathBuf,
+    /// What was read last, and of which file. Held for one look, with the file read again if it changed; no other lock is taken
+    /// under it.
+    read: Mutex<Option<(Stamp, Vec<TokenRow>)>>,
+}
+
+/// What changes with the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    modified: SystemTime,
+    length: u64,
+}
+
+impl TokenFile {
+    /// The file of this path, which need not be there.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), read: Mutex::new(None) }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Who has this token; `None` if the token is unknown, not valid any more, or the file cannot be read.
+    #[must_use]
+    pub fn principal(&self, token: &str) -> Option<Principal> {
+        let (id, secret) = token.strip_prefix(PREFIX)?.split_once('_')?;
+        let given = digest(secret);
+        let rows = self.rows_now()?;
+        let row = rows.iter().find(|row| row.id == id)?;
+        let is_it = is_same(row.sha256.as_bytes(), given.as_bytes());
+        let is_valid = row.expires.is_none_or(|expires| Timestamp::now() < expires);
+        (is_it && is_valid).then(|| row.principal())
+    }
+
+    /// The tokens, in the order of their making.
+    ///
+    /// # Errors
+    /// If the file is there and cannot be read.
+    pub fn rows(&self) -> io::Result<Vec<TokenRow>> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => parsed(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a token, and returns it: this is the only time that it can be seen.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written, or the system gives no random bytes.
+    pub fn add(&self, new: NewToken) -> io::Result<String> {
+        let (id, secret) = (random(ID_BYTES)?, random(SECRET_BYTES)?);
+        let NewToken { principal, expires } = new;
+        let row = TokenRow::of(&principal, id.clone(), &secret, expires);
+        let mut rows = self.rows()?;
+        rows.push(row);
+        self.write(rows)?;
+        Ok(format!("{PREFIX}{id}_{secret}"))
+    }
+
+    /// Removes the token of this id, and returns whether there was one.
+    ///
+    /// # Errors
+    /// If the file cannot be read or written.
+    pub fn revoke(&self, id: &str) -> io::Result<bool> {
+        let mut rows = self.rows()?;
+        let before = rows.len();
+        rows.retain(|row| row.id != id);
+        let was_there = rows.len() < before;
+        if was_there {
+            self.write(rows)?;
+        }
+        Ok(was_there)
+    }
+
+    /// Replaces the file as a whole: a reader sees the old one or the new one.
+    fn write(&self, rows: Vec<TokenRow>) -> io::Result<()> {
+        let text = toml::to_string(&Table { token: rows }).map_err(io::Error::other)?;
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            fs::create_dir_all(folder)?;
+        }
+        let next = self.path.with_extension(format!("{}.new", std::process::id()));
+        let mut file = private(&next)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&next, &self.path)
+    }
+
+    /// The rows as the file has them now.
+    fn rows_now(&self) -> Option<Vec<TokenRow>> {
+        let found = fs::metadata(&self.path).ok()?;
+        let stamp = Stamp { modified: found.modified().ok()?, length: found.len() };
+        let mut read = self.lock();
+        if read.as_ref().is_none_or(|(seen, _)| *seen != stamp) {
+            *read = Some((stamp, self.rows().ok()?));
+        }
+        read.as_ref().map(|(_, rows)| rows.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<(Stamp, Vec<TokenRow>)>> {
+        self.read.lock().expect("no code under this lock panics")
+    }
+}
+
+impl TokenRow {
+    fn of(principal: &Principal, id: String, secret: &str, expires: Option<Timestamp>) -> Self {
+        let scopes = AccessScope::ALL.into_iter().filter(|scope| principal.may(*scope)).collect();
+        let (name, agents, see_all) = principal.parts();
+        Self { id, name, scopes, agents, see_all, expires, sha256: digest(secret) }
+    }
+
+    fn principal(&self) -> Principal {
+        let principal = Principal::new(self.name.clone(), self.scopes.iter().copied());
+        let principal = match &self.agents {
+            Some(agents) => principal.only_agents(agents.iter().cloned()),
+            None => principal,
+        };
+        if self.see_all { principal.seeing_all() } else { principal }
+    }
+}
+
+fn parsed(text: &str) -> io::Result<Vec<TokenRow>> {
+    toml::from_str::<Table>(text).map(|table| table.token).map_err(io::Error::other)
+}
+
+#[cfg(unix)]
+fn private(path: &Path) -> io::Result<fs::File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    const OWNER_ALONE: u32 = 0o600;
+    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER_ALONE).open(path)
+}
+
+#[cfg(not(unix))]
+fn private(path: &Path) -> io::Result<fs::File> {
+    fs::File::create(path)
+}
+
+fn random(bytes: usize) -> io::Result<String> {
+    let mut found = vec![0; bytes];
+    getrandom::fill(&mut found).map_err(io::Error::other)?;
+    Ok(hex(&found))
+}
+
+fn digest(secret: &str) -> String {
+    hex(&Sha256::digest(secret.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Looks at all of both, whatever differs.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differing = one.iter().zip(other).fold(0, |differing, (one, other)| differing | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differing) == 0
+}
+
+impl fmt::Debug for TokenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}

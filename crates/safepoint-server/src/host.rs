@@ -1,0 +1,336 @@
+//! A host: named agents over one store, and the sessions that this process has open.
+//!
+//! **Invariants**: a session is opened once at a time, in a task of the host; no request's future owns a session, so a client
+//! that goes away changes nothing.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use safepoint::{
+    Agent,
+    ids::SessionId,
+    session::Node,
+    stop::{Scope, StopHandle},
+    store::{Error, NewNode, OwnerProcess, SessionRow, Store},
+};
+use tokio::sync::{RwLock, Semaphore, watch};
+
+mod due;
+pub(crate) mod open;
+mod places;
+pub(crate) mod read;
+pub(crate) mod setup;
+pub(crate) mod shown;
+
+use open::{OpenSession, Opened};
+use setup::Setup;
+
+/// How many turns may run at once, unless it is said.
+const RUNNING: usize = 200;
+/// How long a session may be at rest before it is closed, unless it is said.
+const UNLOAD: Duration = Duration::from_secs(600);
+/// The lease of the host for all its sessions.
+const LEASE: Duration = Duration::from_secs(10);
+/// How many sessions may be open, unless it is said.
+const ROOM: u32 = 10_000;
+
+/// An agent that the host offers.
+pub(crate) struct Offered {
+    pub(crate) agent: Agent,
+    pub(crate) description: String,
+}
+
+/// Agents and the sessions that they work in. Cheap to clone; the sessions end when the host is [drained](Self::drain), or
+/// with the process.
+///
+/// ```
+/// # use std::sync::Arc;
+/// use safepoint::{Agent, store::{Error, MemoryStore}};
+/// use safepoint_server::Host;
+/// async fn start(agent: Agent) -> Result<Host, Error> {
+///     Host::builder(Arc::new(MemoryStore::default())).agent("helper", agent).running(20).start().await
+/// }
+/// ```
+#[derive(Clone)]
+pub struct Host {
+    pub(crate) inner: Arc<HostState>,
+}
+
+/// What a host is made with.
+#[must_use = "a host begins with `start`"]
+pub struct HostBuilder {
+    store: Arc<dyn Store>,
+    agents: BTreeMap<String, Offered>,
+    running: usize,
+    unload: Duration,
+    name: Option<String>,
+    is_durable: bool,
+}
+
+/// What the routes of a host see.
+pub(crate) struct HostState {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) agents: BTreeMap<String, Offered>,
+    pub(crate) is_durable: bool,
+    unload: Duration,
+    /// None once the host has drained. Read while a session is opened, so a drain waits for those.
+    node: RwLock<Option<Node>>,
+    /// Held for one look or one entry; no other lock is taken under it.
+    open: Mutex<HashMap<SessionId, watch::Receiver<Option<Opened>>>>,
+    places: Arc<Semaphore>,
+    scope: Scope,
+    quiet: StopHandle,
+    draining: watch::Sender<bool>,
+    /// Whether a request has asked for the drain.
+    drain_asked: watch::Sender<bool>,
+}
+
+impl HostBuilder {
+    /// Offers an agent under this name. A session keeps the agent that it began with.
+    pub fn agent(self, name: impl Into<String>, agent: Agent) -> Self {
+        self.described(name, "", agent)
+    }
+
+    /// The same, with a text that says what the agent is for.
+    pub fn described(
+        mut self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        agent: Agent,
+    ) -> Self {
+        self.agents.insert(name.into(), Offered { agent, description: description.into() });
+        self
+    }
+
+    /// Sets how many turns may run at once; the others wait. Default 200.
+    pub fn running(mut self, turns: usize) -> Self {
+        self.running = turns.max(1);
+        self
+    }
+
+    /// Sets how long a session may be at rest before it is closed, until the next item or decision. Default 10 minutes.
+    pub fn unload(mut self, after: Duration) -> Self {
+        self.unload = after;
+        self
+    }
+
+    /// Sets the name of this process among those that share the store. Default: one that no other has.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The store ends with the process: sessions say `"durable": false`.
+    pub fn in_memory(mut self) -> Self {
+        self.is_durable = false;
+        self
+    }
+
+    /// Joins the store as a node.
+    ///
+    /// # Errors
+    /// [`Error::NodeExists`] if there is a node of this name; else the store's.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    /// The node may have joined; its lease ends.
+    pub async fn start(self) -> Result<Host, Error> {
+        let new = NewNode { room: ROOM, ..NewNode::of(OwnerProcess::here(), LEASE) };
+        let new = match self.name {
+            Some(name) => NewNode { name, ..new },
+            None => new,
+        };
+        let node = Node::join(Arc::clone(&self.store), new).await?;
+        let (scope, quiet) = Scope::root();
+        let inner = HostState {
+            store: self.store,
+            agents: self.agents,
+            is_durable: self.is_durable,
+            unload: self.unload,
+            node: RwLock::new(Some(node)),
+            open: Mutex::default(),
+            places: Arc::new(Semaphore::new(self.running)),
+            scope,
+            quiet,
+            draining: watch::Sender::new(false),
+            drain_asked: watch::Sender::new(false),
+        };
+        let inner = Arc::new(inner);
+        drop(inner.scope.spawn("what wants an owner", due::watch(Arc::downgrade(&inner))));
+        Ok(Host { inner })
+    }
+}
+
+impl Host {
+    /// A host whose sessions are kept in this store.
+    pub fn builder(store: Arc<dyn Store>) -> HostBuilder {
+        HostBuilder {
+            store,
+            agents: BTreeMap::new(),
+            running: RUNNING,
+            unload: UNLOAD,
+            name: None,
+            is_durable: true,
+        }
+    }
+
+    /// Begins nothing any more, stops each running turn at its next safe point and at the latest after `within`, with the
+    /// reason `shutdown`, and gives every session back: what was stopped can be resumed (S13.12). Stops and decisions are
+    /// taken to the end, and streams end once their sessions have.
+    ///
+    /// # Cancel safety
+    /// What was stopped stays stopped; call it again.
+    pub async fn drain(&self, within: Duration) {
+        self.inner.draining.send_replace(true);
+        let node = self.inner.node.write().await.take();
+        if let Some(node) = node {
+            node.drain(within).await;
+        }
+        self.inner.quiet.idle().await;
+    }
+
+    /// Waits until a request asks that the server drains (`POST /v1/drain`). It drains by [`drain`](Self::drain), which is
+    /// yours to call.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn drain_asked(&self) {
+        let mut asked = self.inner.drain_asked.subscribe();
+        if asked.wait_for(|is_asked| *is_asked).await.is_err() {
+            // The host is gone, and with it what could ask.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Waits for the signal, and then drains: for `with_graceful_shutdown` of a server of your own.
+    ///
+    /// # Cancel safety
+    /// As for [`drain`](Self::drain).
+    pub fn drained_on(
+        &self,
+        signal: impl Future<Output = ()> + Send + 'static,
+        within: Duration,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let host = self.clone();
+        async move {
+            signal.await;
+            host.drain(within).await;
+        }
+    }
+}
+
+impl HostState {
+    pub(crate) fn is_draining(&self) -> bool {
+        *self.draining.borrow()
+    }
+
+    /// What changes when the host begins to drain.
+    pub(crate) fn draining(&self) -> watch::Receiver<bool> {
+        self.draining.subscribe()
+    }
+
+    /// The session, opened by this process; as it is, if it is open.
+    ///
+    /// # Errors
+    /// [`Error::Held`]: another process has it. [`Error::Draining`]: this one opens none any more. The store's.
+    ///
+    /// # Cancel safety
+    /// It may be opened all the same.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        row: &SessionRow,
+        setup: &Setup,
+    ) -> Result<Arc<OpenSession>, Error> {
+        let mut opened = self.opening(row, setup);
+        let found = match opened.wait_for(Option::is_some).await {
+            Ok(found) => found.clone(),
+            Err(_task_gone) => None,
+        };
+        found.unwrap_or_else(|| Err(Error::NoSession(row.id.clone())))
+    }
+
+    /// Opens it, and does not wait for that.
+    pub(crate) fn begin(self: &Arc<Self>, row: &SessionRow, setup: &Setup) {
+        drop(self.opening(row, setup));
+    }
+
+    /// A request asks that the server drains.
+    pub(crate) fn ask_drain(&self) {
+        self.drain_asked.send_replace(true);
+    }
+
+    /// The session, if this process has it open.
+    pub(crate) fn opened(&self, id: &SessionId) -> Option<Arc<OpenSession>> {
+        let found = self.open_now().get(id)?.borrow().clone();
+        found.and_then(Result::ok)
+    }
+
+    /// Waits until this process does not have the session open.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn closed(&self, id: &SessionId) {
+        if let Some(open) = self.opened(id) {
+            drop(open.handle().done().await);
+        }
+    }
+
+    /// How many are open.
+    pub(crate) fn count_open(&self) -> usize {
+        self.open_now().len()
+    }
+
+    /// Opens it in a task of the host, unless that was begun.
+    fn opening(self: &Arc<Self>, row: &SessionRow, setup: &Setup) -> watch::Receiver<Option<Opened>> {
+        let mut open = self.open_now();
+        if let Some(opening) = open.get(&row.id) {
+            return opening.clone();
+        }
+        let (opened, opening) = watch::channel(None);
+        open.insert(row.id.clone(), opening.clone());
+        drop(open);
+        let (host, id, setup) = (Arc::clone(self), row.id.clone(), setup.clone());
+        drop(self.scope.spawn("session of the host", async move {
+            let found = host.take(&id, &setup).await;
+            let session = found.as_ref().ok().cloned();
+            opened.send_replace(Some(found));
+            if let Some(session) = session {
+                session.follow(Arc::clone(&host.store)).await;
+            }
+            host.open_now().remove(&id);
+        }));
+        opening
+    }
+
+    async fn take(&self, id: &SessionId, setup: &Setup) -> Opened {
+        let node = self.node.read().await;
+        let Some(node) = &*node else { return Err(Error::NoSession(id.clone())) };
+        let Some(offered) = self.agents.get(&setup.agent) else { return Err(Error::NoSession(id.clone())) };
+        let row = self.store.open(id).await?;
+        let opened = open::take(node, &row, &offered.agent, &self.places, self.unload).await?;
+        Ok(Arc::new(opened))
+    }
+
+    fn open_now(&self) -> MutexGuard<'_, HashMap<SessionId, watch::Receiver<Option<Opened>>>> {
+        self.open.lock().expect("no code under this lock panics")
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.inner.agents.keys().collect();
+        f.debug_struct("Host").field("agents", &names).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HostBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostBuilder").field("store", &self.store).finish_non_exhaustive()
+    }
+}

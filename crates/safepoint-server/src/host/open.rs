@@ -1,0 +1,177 @@
+//! A session that this process has open: its handle, the frames of its events, and the tickets of its items.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use futures_util::{FutureExt as _, StreamExt as _, stream};
+use safepoint::{
+    Agent, Session, SessionHandle,
+    event::Event,
+    ids::ItemId,
+    session::{Node, SessionEvent, SessionStop, Ticket},
+    store::{Error, SessionRow, Store},
+};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+use super::{
+    places::{PlacedPlanner, RunningPlace},
+    shown::{Seat, Shower},
+};
+use crate::lines::Tail;
+
+/// How the opening of a session ended.
+pub(crate) type Opened = Result<Arc<OpenSession>, Error>;
+
+/// A session in the hands of this process.
+pub(crate) struct OpenSession {
+    session: Session<String>,
+    /// The number of this owner.
+    pub(crate) epoch: u64,
+    place: RunningPlace,
+    /// Held for one look or one entry; no other lock is taken under it.
+    items: Mutex<Items>,
+    joins: mpsc::UnboundedSender<oneshot::Sender<Seat>>,
+    /// What follows the session takes it. Held for that alone.
+    joining: Mutex<Option<mpsc::UnboundedReceiver<oneshot::Sender<Seat>>>>,
+}
+
+/// The items that were pushed here: by their places with this owner, and by their numbers in the store.
+#[derive(Default)]
+struct Items {
+    placed: HashMap<ItemId, Ticket<String>>,
+    numbered: HashMap<u64, Ticket<String>>,
+}
+
+/// What the task of a session does next. Exhaustive: an event came, or a reader.
+enum NextWork {
+    Event(Event<SessionEvent>),
+    Join(oneshot::Sender<Seat>),
+}
+
+/// Whether an item was pushed here before. Exhaustive: it was, or it was not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    First,
+    Again,
+}
+
+/// Opens it on the node.
+///
+/// # Errors
+/// Those of [`open_on`](safepoint::session::SessionBuilder::open_on).
+///
+/// # Cancel safety
+/// The session may have been taken: it stays with the node until that leaves.
+pub(super) async fn take(
+    node: &Node,
+    row: &SessionRow,
+    agent: &Agent,
+    places: &Arc<Semaphore>,
+    unload: Duration,
+) -> Result<OpenSession, Error> {
+    let place = RunningPlace::among(places);
+    let planner = PlacedPlanner::new(agent.clone(), place.clone());
+    let session: Session<String> = Session::builder(planner).open_on(node, row.id.clone()).await?;
+    drop(session.stop(SessionStop::when_idle_for(unload)));
+    let (joins, joining) = mpsc::unbounded_channel();
+    Ok(OpenSession {
+        session,
+        epoch: row.epoch + 1,
+        place,
+        items: Mutex::default(),
+        joins,
+        joining: Mutex::new(Some(joining)),
+    })
+}
+
+impl OpenSession {
+    pub(crate) fn handle(&self) -> SessionHandle<String> {
+        self.session.handle()
+    }
+
+    /// Another reader of its frames. `None`: it has ended.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn join(&self) -> Option<Seat> {
+        let (seat, seated) = oneshot::channel();
+        self.joins.send(seat).ok()?;
+        seated.await.ok()
+    }
+
+    /// Follows its events until it has ended.
+    pub(super) async fn follow(&self, store: Arc<dyn Store>) {
+        let Some(mut joining) = self.joining.lock().expect("no code under this lock panics").take() else {
+            return;
+        };
+        let mut shower = Shower::new(store, &self.session, self.epoch, Arc::new(Tail::default()));
+        let joins = stream::poll_fn(move |cx| joining.poll_recv(cx)).map(NextWork::Join);
+        // In turn: an event or a reader that is not taken now is taken next, and none is lost.
+        let mut work = stream::select(self.session.events().map(NextWork::Event), joins);
+        while let Some(work) = work.next().await {
+            match work {
+                NextWork::Event(event) => {
+                    if matches!(
+                        event.kind,
+                        SessionEvent::TurnEnded { .. } | SessionEvent::StopRequested { .. }
+                    ) {
+                        self.place.leave();
+                    }
+                    shower.show(&event, |item| self.number(item)).await;
+                    if matches!(event.kind, SessionEvent::Ended) {
+                        break;
+                    }
+                }
+                NextWork::Join(seat) => {
+                    // A reader without a seat is told by its end, and finds the journal.
+                    if let Ok(found) = shower.seat().await
+                        && let Err(gone) = seat.send(found)
+                    {
+                        drop(gone);
+                    }
+                }
+            }
+        }
+        self.place.leave();
+    }
+
+    /// Keeps the ticket of an item that was just pushed: what is shown of it has its number.
+    pub(crate) fn pushed(&self, ticket: &Ticket<String>) {
+        self.items().placed.insert(ticket.id(), ticket.clone());
+    }
+
+    /// Keeps the ticket by the item's number, and returns whether it is new here.
+    pub(crate) fn keep(&self, number: u64, ticket: &Ticket<String>) -> Seen {
+        match self.items().numbered.entry(number) {
+            Entry::Occupied(_) => Seen::Again,
+            Entry::Vacant(free) => {
+                free.insert(ticket.clone());
+                Seen::First
+            }
+        }
+    }
+
+    /// The ticket of an item that was pushed here.
+    pub(crate) fn ticket(&self, number: u64) -> Option<Ticket<String>> {
+        self.items().numbered.get(&number).cloned()
+    }
+
+    fn number(&self, item: ItemId) -> Option<u64> {
+        let ticket = self.items().placed.get(&item).cloned()?;
+        ticket.recorded().now_or_never().flatten()
+    }
+
+    fn items(&self) -> MutexGuard<'_, Items> {
+        self.items.lock().expect("no code under this lock panics")
+    }
+}
+
+impl fmt::Debug for OpenSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenSession").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,166 @@
+//! What the journal of a session says of its turns: the same whichever process has the session, or none.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use safepoint::{
+    Receipt,
+    event::Fact,
+    ids::{SessionId, TurnId},
+    raw::{
+        JournalFact, StoredStop, read_journal,
+        store::{StopRow, Tenure},
+    },
+    session::ItemOutcome,
+    store::{Error, Store},
+};
+use serde_json::Value;
+
+use crate::answer::{StopAnswer, StopState, TurnAnswer, outcome_words};
+
+/// What is recorded of one turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TurnRead {
+    /// The numbers of its items.
+    pub(crate) items: Vec<u64>,
+    pub(crate) outcome: Option<ItemOutcome>,
+    answer: Option<String>,
+    receipt: Option<Arc<Receipt>>,
+    /// What was alive when nothing more was waited for.
+    survivors: Option<Vec<String>>,
+    is_stop_observed: bool,
+}
+
+/// The turns of a session.
+pub(crate) type Turns = BTreeMap<u64, TurnRead>;
+
+/// Reads all of them.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn turns(store: &dyn Store, session: &SessionId) -> Result<Turns, Error> {
+    let mut turns = Turns::new();
+    read_journal(store, session, |step| {
+        if let Ok(fact) = step.what {
+            note(&mut turns, fact);
+        }
+    })
+    .await?;
+    Ok(turns)
+}
+
+fn note(turns: &mut Turns, fact: JournalFact) {
+    match fact {
+        JournalFact::Planned { turn, items } => turns.entry(turn.number()).or_default().items = items,
+        JournalFact::Fact { turn, path, fact, .. } if path.is_root() => {
+            turns.entry(turn.number()).or_default().note(&fact);
+        }
+        JournalFact::Ended { turn, fate } => {
+            turns.entry(turn.number()).or_default().outcome = Some(fate);
+        }
+        JournalFact::Quiet { turn, survivors } => {
+            turns.entry(turn.number()).or_default().survivors = Some(survivors);
+        }
+        JournalFact::Forgotten { turn } => {
+            turns.entry(turn.number()).or_default().outcome = Some(ItemOutcome::RolledBack(turn));
+        }
+        _ => {}
+    }
+}
+
+/// The turn that has or had this item.
+pub(crate) fn turn_of(turns: &Turns, item: u64) -> Option<(TurnId, &TurnRead)> {
+    let found = turns.iter().rev().find(|(_, turn)| turn.items.contains(&item))?;
+    Some((TurnId::new(*found.0), found.1))
+}
+
+/// Which owner wrote the record at this position; 0: that is not known.
+pub(crate) fn epoch_at(tenures: &[Tenure], position: u64) -> u64 {
+    let before = tenures.iter().rev().find(|tenure| tenure.head <= position);
+    before.map_or(0, |tenure| tenure.epoch)
+}
+
+/// What is known of a stop by now.
+pub(crate) fn stop(turns: &Turns, row: &StopRow) -> StopAnswer {
+    let turn = match StoredStop::from_bytes(&row.bytes) {
+        Ok(StoredStop::Turn(turn, _)) => turn.map(TurnId::number).or_else(|| turns.keys().last().copied()),
+        _ => turns.keys().last().copied(),
+    };
+    let read = turn.and_then(|turn| turns.get(&turn));
+    let mut answer = read.map_or_else(StopAnswer::requested, TurnRead::stop);
+    answer.number = Some(row.number);
+    answer.recorded = true;
+    answer.turn = turn.map(|turn| TurnId::new(turn).to_string());
+    answer
+}
+
+impl TurnRead {
+    fn note(&mut self, fact: &Fact) {
+        match fact {
+            // It was resumed: what ended it before is history.
+            Fact::AttemptOpened { .. } => {
+                let items = std::mem::take(&mut self.items);
+                *self = Self { items, ..Self::default() };
+            }
+            Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
+            Fact::StopObserved { .. } => self.is_stop_observed = true,
+            Fact::Settled { receipt, .. } => self.receipt = Some(Arc::clone(receipt)),
+            _ => {}
+        }
+    }
+
+    /// Whether the outcome is fixed.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.receipt.is_some()
+    }
+
+    /// Whether it is known what is alive.
+    pub(crate) fn is_quiet_known(&self) -> bool {
+        self.survivors.is_some()
+    }
+
+    /// What it answered, if it completed.
+    pub(crate) fn completed(&self) -> Option<String> {
+        self.answer.clone().filter(|_| matches!(self.outcome, Some(ItemOutcome::Completed(_))))
+    }
+
+    fn quiet(&self) -> Option<bool> {
+        self.survivors.as_ref().map(Vec::is_empty)
+    }
+
+    fn receipt(&self) -> Option<Value> {
+        self.receipt.as_ref().and_then(|receipt| serde_json::to_value(receipt).ok())
+    }
+
+    /// The stop of it.
+    pub(crate) fn stop(&self) -> StopAnswer {
+        let state = match (self.quiet(), self.is_settled(), self.is_stop_observed) {
+            (Some(true), ..) => StopState::Quiet,
+            (Some(false), ..) => StopState::NotQuiet,
+            (None, true, _) => StopState::Settled,
+            (None, false, true) => StopState::Observed,
+            (None, false, false) => StopState::Requested,
+        };
+        StopAnswer {
+            state,
+            quiet: self.quiet(),
+            survivors: self.survivors.clone().unwrap_or_default(),
+            receipt: self.receipt(),
+            ..StopAnswer::requested()
+        }
+    }
+
+    /// The turn.
+    pub(crate) fn answer(&self, turn: TurnId) -> TurnAnswer {
+        TurnAnswer {
+            id: turn.to_string(),
+            outcome: self.outcome.map(|outcome| outcome_words(outcome).0),
+            answer: self.answer.clone(),
+            quiet: self.quiet(),
+            survivors: self.survivors.clone().unwrap_or_default(),
+            receipt: self.receipt(),
+        }
+    }
+}

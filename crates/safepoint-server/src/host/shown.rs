@@ -1,0 +1,218 @@
+//! Shows the events of an open session to its readers: what is recorded in the order of the journal, each record once, and
+//! between the records what streams.
+//!
+//! **Invariants**: a recorded frame is made of the journal alone, so that a reader that comes back gets the same one; a reader
+//! joins between two frames, and everything before that is in the journal.
+
+use std::{collections::VecDeque, mem::discriminant, sync::Arc};
+
+use bytes::Bytes;
+use safepoint::{
+    SessionHandle,
+    event::{Event, EventEncoder, EventKind, Fact},
+    ids::{ItemId, Path, SessionId, TurnId},
+    raw::{JournalFact, JournalStep, StreamEvent as _, line::JournalEncoder, read_journal_from},
+    session::{ItemOutcome, SessionEvent},
+    store::{Error, Store},
+};
+use serde_json::json;
+
+use crate::{
+    answer::outcome_words,
+    lines::{Ends, EventPlace, Frame, Tail, frame, frame_of},
+};
+
+/// A reader's place among the frames; it is free again when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) tail: Arc<Tail>,
+    pub(crate) next: u64,
+    /// The last position that was recorded before the frames of this reader; none: nothing was.
+    pub(crate) recorded: Option<u64>,
+    /// The message that streams, as far as it is.
+    pub(crate) partial: Option<Bytes>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.tail.leave();
+    }
+}
+
+/// Makes the frames of one session, while it has readers.
+pub(super) struct Shower {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    epoch: u64,
+    tail: Arc<Tail>,
+    live: EventEncoder,
+    kept: JournalEncoder,
+    /// What was read of the journal and not shown.
+    ahead: VecDeque<JournalStep>,
+    /// The position that is read next.
+    next: u64,
+}
+
+/// Which record an event shows. Exhaustive: the kinds that the journal has.
+enum Mark<'a> {
+    Planned(TurnId),
+    Fact(TurnId, &'a Path, &'a Fact),
+    Ended(TurnId),
+    Quiet(TurnId),
+}
+
+impl Shower {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        session: &SessionHandle<String>,
+        epoch: u64,
+        tail: Arc<Tail>,
+    ) -> Self {
+        let mut kept = JournalEncoder::new(session.id());
+        kept.begin_epoch(epoch);
+        Self {
+            store,
+            session: session.id().clone(),
+            epoch,
+            tail,
+            live: EventEncoder::of_session(session),
+            kept,
+            ahead: VecDeque::new(),
+            next: 0,
+        }
+    }
+
+    /// Gives a reader its place. The first one finds everything that is recorded by now in the journal.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn seat(&mut self) -> Result<Seat, Error> {
+        if !self.tail.is_read() {
+            self.read_on().await?;
+            for step in self.ahead.drain(..) {
+                // Its line is made for what later ones say.
+                drop(self.kept.step(&step));
+            }
+        }
+        let joined = self.tail.join();
+        let before = self.next - self.ahead.len() as u64;
+        let recorded = before.checked_sub(1);
+        Ok(Seat { tail: Arc::clone(&self.tail), next: joined.next, recorded, partial: joined.partial })
+    }
+
+    /// Shows an event. `number` names the item that a session's event is about.
+    ///
+    /// # Cancel safety
+    /// Records may stay unshown until the next event.
+    pub(super) async fn show(&mut self, event: &Event<SessionEvent>, number: impl Fn(ItemId) -> Option<u64>) {
+        self.tail.follow(&event.kind);
+        let line = self.live.session_event(event);
+        if !self.tail.is_read() {
+            return;
+        }
+        let root = Path::default();
+        if let Some(mark) = Mark::of(&event.kind, &root) {
+            // A journal that cannot be read now is read at the next event.
+            drop(self.show_until(&mark).await);
+            return;
+        }
+        match &event.kind {
+            SessionEvent::Accepted(item) => self.show_item(number(*item), None),
+            SessionEvent::ItemSettled { item, fate } => self.show_item(number(*item), Some(*fate)),
+            // They name an item by its place with this owner.
+            SessionEvent::Requeued(_)
+            | SessionEvent::Blocked { .. }
+            | SessionEvent::Steered { .. }
+            | SessionEvent::Preempted { .. } => {}
+            // A fact that is no record of its own.
+            SessionEvent::Run { event, .. } if !event.kind.is_provisional() && line.is_none() => {}
+            _ => {
+                if let Some(line) = line {
+                    let bytes = frame_of(&line, None);
+                    self.tail.show(Frame { bytes, position: None, ends: Ends::Nothing });
+                }
+            }
+        }
+    }
+
+    fn show_item(&self, number: Option<u64>, outcome: Option<ItemOutcome>) {
+        let Some(number) = number else { return };
+        let words = outcome.map(outcome_words);
+        let data = json!({
+            "type": "item", "id": format!("item-{number}"),
+            "state": if outcome.is_some() { "rest" } else { "accepted" },
+            "turn": words.and_then(|(_, turn, _)| turn).map(|turn| turn.to_string()),
+            "outcome": words.map(|(word, ..)| word),
+            "returned": words.and_then(|(.., code)| code),
+        });
+        let ends = if outcome.is_some() { Ends::Item(number) } else { Ends::Nothing };
+        self.tail.show(Frame { bytes: frame(None, "item", &data), position: None, ends });
+    }
+
+    /// Shows every record up to this one.
+    async fn show_until(&mut self, mark: &Mark<'_>) -> Result<(), Error> {
+        let mut found = self.ahead.iter().position(|step| mark.is_of(step));
+        if found.is_none() {
+            self.read_on().await?;
+            found = self.ahead.iter().position(|step| mark.is_of(step));
+        }
+        // One that is not there was shown before, with a record of another run of the tree.
+        let Some(last) = found else { return Ok(()) };
+        for step in self.ahead.drain(..=last).collect::<Vec<_>>() {
+            self.show_step(&step);
+        }
+        Ok(())
+    }
+
+    fn show_step(&mut self, step: &JournalStep) {
+        let Some(line) = self.kept.step(step) else { return };
+        let position = step.position;
+        let bytes = frame_of(&line, Some(EventPlace { epoch: self.epoch, position }));
+        let ends = Ends::of(step.what.as_ref().ok());
+        self.tail.show(Frame { bytes, position: Some(position), ends });
+    }
+
+    async fn read_on(&mut self) -> Result<(), Error> {
+        let mut read = Vec::new();
+        read_journal_from(&*self.store, &self.session, self.next, |step| read.push(step)).await?;
+        if let Some(last) = read.last() {
+            self.next = last.position + 1;
+        }
+        self.ahead.extend(read);
+        Ok(())
+    }
+}
+
+impl<'a> Mark<'a> {
+    fn of(event: &'a SessionEvent, root: &'a Path) -> Option<Self> {
+        match event {
+            SessionEvent::TurnStarted { turn, .. } => Some(Self::Planned(*turn)),
+            SessionEvent::TurnEnded { turn, .. } => Some(Self::Ended(*turn)),
+            SessionEvent::TurnQuiet { turn, .. } => Some(Self::Quiet(*turn)),
+            SessionEvent::Run { turn, event } | SessionEvent::Background { turn, event } => {
+                let (path, kind) = match &event.kind {
+                    EventKind::Child { path, event } => (path, &**event),
+                    kind => (root, kind),
+                };
+                if let EventKind::Fact(fact) = kind { Some(Self::Fact(*turn, path, fact)) } else { None }
+            }
+            _ => None,
+        }
+    }
+
+    fn is_of(&self, step: &JournalStep) -> bool {
+        match (self, &step.what) {
+            (Self::Planned(turn), Ok(JournalFact::Planned { turn: of, .. }))
+            | (Self::Ended(turn), Ok(JournalFact::Ended { turn: of, .. }))
+            | (Self::Quiet(turn), Ok(JournalFact::Quiet { turn: of, .. })) => turn == of,
+            // The facts of one run are shown in the order of their records, so the first of its kind is the one.
+            (Self::Fact(turn, path, fact), Ok(JournalFact::Fact { turn: of, path: at, fact: kept, .. })) => {
+                turn == of && *path == at && discriminant(*fact) == discriminant(&**kept)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Why a request is refused, as `application/problem+json` with a stable code (RFC 9457).
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use safepoint::store;
+use serde_json::{Map, Value, json};
+
+/// How long a client waits before it tries again, if the store did not answer.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// A refusal: a status, a stable code, and what the code needs.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    fields: Map<String, Value>,
+    retry_after: Option<Duration>,
+}
+
+/// How requests end that are not refused.
+pub(crate) type Answered<T> = Result<T, Problem>;
+
+impl Problem {
+    pub(crate) fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
+        let mut fields = Map::new();
+        fields.insert("type".into(), json!(format!("urn:safepoint:problem:{code}")));
+        fields.insert("status".into(), json!(status.as_u16()));
+        fields.insert("code".into(), json!(code));
+        fields.insert("detail".into(), json!(detail.into()));
+        Self { status, fields, retry_after: None }
+    }
+
+    pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", detail)
+    }
+
+    pub(crate) fn conflict(code: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::CONFLICT, code, detail)
+    }
+
+    /// What does not exist, or not for this token: the two are not told apart.
+    pub(crate) fn no_such(what: &str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, &format!("no_such_{what}"), format!("{what} not found"))
+    }
+
+    pub(crate) fn draining() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", "the server is draining and begins nothing")
+            .retry_after(RETRY_AFTER)
+    }
+
+    /// Adds what the code needs.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn retry_after(self, after: Duration) -> Self {
+        Self { retry_after: Some(after), ..self }
+    }
+}
+
+impl From<store::Error> for Problem {
+    fn from(error: store::Error) -> Self {
+        match &error {
+            store::Error::NoSession(_) => Self::no_such("session"),
+            store::Error::Held(..) => Self::conflict("session_open", error.to_string()),
+            store::Error::Damaged(..) => Self::conflict("damaged", error.to_string()),
+            store::Error::Draining(_) | store::Error::Buried(_) | store::Error::NodeLapsed(_) => {
+                Self::draining()
+            }
+            _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", error.to_string())
+                .retry_after(RETRY_AFTER),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Problem {
+    fn from(error: serde_json::Error) -> Self {
+        let detail = error.to_string();
+        let code = if detail.contains("unknown field") { "unknown_field" } else { "bad_request" };
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(Value::Object(self.fields).to_string()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(after) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+        }
+        response
+    }
+}

@@ -1,0 +1,289 @@
+//! The routes: one table, of which the router and the document of the API are made.
+//!
+//! **Invariants**: host, origin, type and token are checked before a body is read; load refuses no stop and no decision.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{RawPathParams, Request},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::{MethodFilter, on},
+};
+use bytes::Bytes;
+use futures_core::future::BoxFuture;
+use percent_encoding::percent_decode_str;
+use safepoint::{
+    ids::SessionId,
+    store::{self, SessionRow},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::time::timeout;
+
+use crate::{
+    access::{Access, AccessScope, Principal},
+    ask::parsed,
+    host::{Host, HostState, open::OpenSession, setup::Setup},
+    problem::{Answered, Problem},
+};
+
+mod approvals;
+mod events;
+mod health;
+mod items;
+pub(crate) mod load;
+mod sessions;
+mod stops;
+pub(crate) mod table;
+
+pub(crate) use items::view as item;
+use load::Load;
+pub(crate) use sessions::answer as session;
+use table::{Refuses, Route, table};
+
+/// The longest body.
+const MOST_BODY: usize = 1 << 20;
+/// How long a body may take to arrive.
+const BODY_WITHIN: Duration = Duration::from_secs(30);
+/// The longest key of an item.
+const MOST_KEY: usize = 256;
+
+/// What every request sees.
+pub(crate) struct App {
+    pub(crate) host: Arc<HostState>,
+    access: Access,
+    pub(crate) load: Load,
+}
+
+/// A request that may be answered: its route is known, and so is who sends it.
+pub(crate) struct Call {
+    pub(crate) app: Arc<App>,
+    pub(crate) who: Principal,
+    pub(crate) headers: HeaderMap,
+    params: BTreeMap<String, String>,
+    query: BTreeMap<String, String>,
+    body: Bytes,
+}
+
+/// Who has a session. Exhaustive: this process, or another one.
+pub(crate) enum Owner {
+    Here(Arc<OpenSession>),
+    Elsewhere,
+}
+
+/// The routes of a host, for a program of your own: nest it where you like.
+///
+/// Each request is checked by `access` before its body is read. A program whose server has no bound for connections and
+/// heads needs its own; [`HostServer`](crate::HostServer) has them.
+///
+/// ```no_run
+/// # use axum::Router;
+/// # use safepoint_server::{Access, Host};
+/// fn app(host: &Host) -> Router {
+///     let access = Access::tokens("tokens.toml").host("agents.example.com");
+///     Router::new().nest("/agents", safepoint_server::router(host, access))
+/// }
+/// ```
+pub fn router(host: &Host, access: Access) -> Router {
+    let app = Arc::new(App { host: Arc::clone(&host.inner), access, load: Load::default() });
+    let routes = table().into_iter().map(Arc::new);
+    let router = routes.fold(Router::new(), |router, route| {
+        let app = Arc::clone(&app);
+        let (path, filter) = (route.path, filter(&route.method));
+        let answer = move |params: RawPathParams, request: Request| answer(app, route, params, request);
+        router.route(path, on(filter, answer))
+    });
+    let app = Arc::clone(&app);
+    router.fallback(move |request: Request| {
+        let app = Arc::clone(&app);
+        async move { unknown(&app, request).await.into_response() }
+    })
+}
+
+fn filter(method: &Method) -> MethodFilter {
+    MethodFilter::try_from(method.clone()).expect("the table has methods that axum knows")
+}
+
+/// A path that no route has says so only to a token.
+async fn unknown(app: &App, request: Request) -> Problem {
+    let (parts, _unread) = request.into_parts();
+    let checked = app.access.check(&parts).and_then(|()| app.access.principal(&parts).map(drop));
+    checked.err().unwrap_or_else(|| Problem::no_such("route"))
+}
+
+async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request: Request) -> Response {
+    let answered = match checked(&app, &route, params, request).await {
+        Ok(call) => (route.run)(call).await,
+        Err(problem) => Err(problem),
+    };
+    let response = answered.unwrap_or_else(Problem::into_response);
+    app.load.answered(response.status());
+    response
+}
+
+/// The checks, in their order; the body is the last.
+async fn checked(app: &Arc<App>, route: &Route, params: RawPathParams, request: Request) -> Answered<Call> {
+    let (parts, body) = request.into_parts();
+    app.access.check(&parts)?;
+    let who = match route.scope {
+        None => Principal::new("", []),
+        Some(scope) => {
+            let who = app.access.principal(&parts)?;
+            if !who.may(scope) {
+                let detail = format!("this token has not the scope `{scope}`");
+                return Err(Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail)
+                    .with("scope", scope.as_str()));
+            }
+            who
+        }
+    };
+    if route.refuses == Refuses::UnderLoad && route.scope.is_some() {
+        app.load.admit(who.name())?;
+    }
+    if route.scope == Some(AccessScope::Talk) && app.host.is_draining() {
+        return Err(Problem::draining());
+    }
+    let query = query(parts.uri.query().unwrap_or_default(), route)?;
+    let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let body = read(body).await?;
+    Ok(Call { app: Arc::clone(app), who, headers: parts.headers, params, query, body })
+}
+
+async fn read(body: Body) -> Answered<Bytes> {
+    let too_large = |_error| {
+        let detail = format!("a body has at most {MOST_BODY} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    };
+    match timeout(BODY_WITHIN, to_bytes(body, MOST_BODY)).await {
+        Ok(read) => read.map_err(too_large),
+        Err(_elapsed) => Err(Problem::bad_request("the body did not arrive in time")),
+    }
+}
+
+fn query(text: &str, route: &Route) -> Answered<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if !route.query.iter().any(|(known, _)| *known == name) {
+            let detail = format!("unknown parameter `{name}`");
+            return Err(Problem::new(StatusCode::BAD_REQUEST, "unknown_field", detail));
+        }
+        let value = value.replace('+', " ");
+        let value = percent_decode_str(&value).decode_utf8_lossy().into_owned();
+        found.insert(name.to_owned(), value);
+    }
+    Ok(found)
+}
+
+impl Call {
+    pub(crate) fn store(&self) -> &dyn store::Store {
+        &*self.app.host.store
+    }
+
+    /// A part of the path.
+    pub(crate) fn param(&self, name: &str) -> &str {
+        self.params.get(name).map(String::as_str).unwrap_or_default()
+    }
+
+    /// A parameter.
+    ///
+    /// # Errors
+    /// If it is not what it should be.
+    pub(crate) fn query<T: std::str::FromStr<Err: std::fmt::Display>>(
+        &self,
+        name: &str,
+    ) -> Answered<Option<T>> {
+        self.query.get(name).map(|text| parsed(name, text)).transpose()
+    }
+
+    /// The body.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub(crate) fn body<T: DeserializeOwned>(&self) -> Answered<T> {
+        // A request without a body asks for what an empty object asks for.
+        let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
+        Ok(serde_json::from_slice(body)?)
+    }
+
+    /// The key under which the request may be sent again.
+    ///
+    /// # Errors
+    /// If it is too long, or no text.
+    pub(crate) fn key(&self) -> Answered<Option<String>> {
+        let Some(key) = self.headers.get("idempotency-key") else { return Ok(None) };
+        let fits = |key: &&str| !key.is_empty() && key.len() <= MOST_KEY;
+        let key = key.to_str().ok().filter(fits);
+        let detail = format!("an Idempotency-Key is a text of 1 to {MOST_KEY} characters");
+        key.map(|key| Some(key.to_owned())).ok_or_else(|| Problem::bad_request(detail))
+    }
+
+    /// The session of the path, if the token sees it.
+    ///
+    /// # Errors
+    /// 404, for one that it does not see too.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn session(&self) -> Answered<(SessionRow, Setup)> {
+        let row = self.store().open(&SessionId::from(self.param("session"))).await?;
+        let setup = Setup::of(&row);
+        if self.who.sees(&setup.principal, &setup.agent) {
+            Ok((row, setup))
+        } else {
+            Err(Problem::no_such("session"))
+        }
+    }
+
+    /// Who has the session, which this process opens if none has it.
+    ///
+    /// # Errors
+    /// `agent_gone`, `draining`, and the store's.
+    ///
+    /// # Cancel safety
+    /// It may be opened all the same.
+    pub(crate) async fn owner(&self, row: &SessionRow, setup: &Setup) -> Answered<Owner> {
+        if let Some(open) = self.app.host.opened(&row.id) {
+            return Ok(Owner::Here(open));
+        }
+        if !self.app.host.agents.contains_key(&setup.agent) {
+            let detail =
+                format!("this server has no agent `{}`: the session can be read and stopped", setup.agent);
+            return Err(Problem::conflict("agent_gone", detail));
+        }
+        if self.app.host.is_draining() {
+            return Err(Problem::draining());
+        }
+        match self.app.host.open(row, setup).await {
+            Ok(open) => Ok(Owner::Here(open)),
+            Err(store::Error::Held(..)) => Ok(Owner::Elsewhere),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Has the session's owner look at what was put into the store; opens it if it has none.
+    pub(crate) fn wake(&self, row: &SessionRow, setup: &Setup) {
+        let host = &self.app.host;
+        match host.opened(&row.id) {
+            Some(open) => open.handle().check_store(),
+            None if host.agents.contains_key(&setup.agent) && !host.is_draining() => host.begin(row, setup),
+            None => {}
+        }
+    }
+}
+
+/// An answer of this status.
+pub(crate) fn json(status: StatusCode, answer: &impl Serialize) -> Answered<Response> {
+    let body = serde_json::to_vec(answer)?;
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// What a route does.
+pub(crate) type Run = fn(Call) -> BoxFuture<'static, Answered<Response>>;

@@ -1,0 +1,92 @@
+//! What happened in a session: as a stream, and as pages of what is recorded.
+
+use axum::{http::StatusCode, response::Response};
+use safepoint::{
+    ids::TurnId,
+    raw::{JournalFact, line::JournalEncoder, read_journal},
+};
+
+use super::{
+    Call, item, json,
+    sessions::{LIMIT, MOST},
+};
+use crate::{
+    answer::{ItemState, ListPage, StepAnswer},
+    ask::parsed,
+    host::read::{epoch_at, turns},
+    lines::EventPlace,
+    problem::{Answered, Problem},
+    sse::{Reader, Until, nothing_more},
+};
+
+pub(crate) async fn stream(call: Call) -> Answered<Response> {
+    let (row, _setup) = call.session().await?;
+    let sent = call.headers.get("last-event-id").map(|id| id.to_str().unwrap_or("?").to_owned());
+    let last = sent.or(call.query::<String>("after")?).filter(|last| !last.is_empty());
+    let until = until(&call)?;
+    // What has ended and was seen to its end is not streamed again.
+    let is_over = match until {
+        Until::Never => false,
+        Until::Item(number) => item(&call.app.host, &row.id, number).await?.state == ItemState::Rest,
+        Until::Turn(turn) => {
+            let turns = turns(call.store(), &row.id).await?;
+            let turn = turns.get(&turn.number()).ok_or_else(|| Problem::no_such("turn"))?;
+            turn.is_quiet_known()
+        }
+    };
+    if is_over && last.is_some() {
+        return nothing_more();
+    }
+    let reader = Reader::start(&call, &row, last.as_deref()).await?;
+    Ok(reader.until(until).response())
+}
+
+fn until(call: &Call) -> Answered<Until> {
+    let item = call.query::<String>("item")?;
+    let turn = call.query::<TurnId>("turn")?;
+    match (item, turn) {
+        (None, None) => Ok(Until::Never),
+        (None, Some(turn)) => Ok(Until::Turn(turn)),
+        (Some(item), None) => parsed("item", item.strip_prefix("item-").unwrap_or(&item)).map(Until::Item),
+        (Some(_), Some(_)) => Err(Problem::bad_request("a stream ends with an item or with a turn")),
+    }
+}
+
+pub(crate) async fn timeline(call: Call) -> Answered<Response> {
+    let (row, _setup) = call.session().await?;
+    let (after, turn) = (call.query::<u64>("after")?, call.query::<TurnId>("turn")?);
+    let limit = call.query::<usize>("limit")?.unwrap_or(LIMIT).clamp(1, MOST);
+    let tenures = call.store().tenures(&row.id).await?;
+    let mut encoder = JournalEncoder::new(&row.id);
+    let mut data = Vec::new();
+    let mut is_more = false;
+    read_journal(call.store(), &row.id, |step| {
+        let place = EventPlace { epoch: epoch_at(&tenures, step.position), position: step.position };
+        encoder.begin_epoch(place.epoch);
+        let Some(line) = encoder.step(&step) else { return };
+        let is_meant = turn.is_none_or(|turn| turn_of(step.what.as_ref().ok()) == Some(turn));
+        if !is_meant || after.is_some_and(|after| step.position <= after) {
+            return;
+        }
+        is_more = data.len() == limit;
+        if !is_more {
+            let event = serde_json::to_value(&line).unwrap_or_default();
+            data.push(StepAnswer { position: step.position, id: place.to_string(), at: step.at, event });
+        }
+    })
+    .await?;
+    let next = data.last().filter(|_| is_more).map(|step: &StepAnswer| step.position.to_string());
+    json(StatusCode::OK, &ListPage { data, next })
+}
+
+fn turn_of(fact: Option<&JournalFact>) -> Option<TurnId> {
+    match fact? {
+        JournalFact::Planned { turn, .. }
+        | JournalFact::Fact { turn, .. }
+        | JournalFact::Ended { turn, .. }
+        | JournalFact::Forgotten { turn }
+        | JournalFact::GivenUp { turn }
+        | JournalFact::Quiet { turn, .. } => Some(*turn),
+        _ => None,
+    }
+}

@@ -1,0 +1,229 @@
+//! A server of its own: it listens, bounds connections and heads, and drops a client that reads nothing.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, body::Body, extract::Request};
+use futures_util::future::{Either, select};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use safepoint::stop::{Scope, StopHandle};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::{Instant, Sleep, sleep, timeout},
+};
+use tower_service::Service as _;
+
+use crate::{access::Access, host::Host, routes::router};
+
+/// How many connections there may be.
+const CONNECTIONS: usize = 4_096;
+/// How long the head of a request may take, and how long it may be.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+const HEAD: usize = 16 << 10;
+/// How long a client may take nothing of what is sent.
+const STALLED: Duration = Duration::from_secs(30);
+/// How long the last answers may take, once the host has drained.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// How long the listener waits where no connection can be had, as without a free descriptor.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// A server that listens. It serves from [`serve_until`](Self::serve_until) on.
+#[must_use = "a server serves by `serve_until`"]
+pub struct HostServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    host: Host,
+}
+
+impl HostServer {
+    /// Listens on this address, for the names of the loopback with its port, and those of `access`.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on.
+    ///
+    /// # Cancel safety
+    /// Nothing listens.
+    pub async fn bind(address: SocketAddr, host: &Host, access: Access) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let router = router(host, access.on_port(address.port()));
+        Ok(Self { listener, address, router, host: host.clone() })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `over`, or until a request has asked for the drain. Then it takes no connection any more; those that are
+    /// there are served until the host has drained, which is the caller's to begin at once ([`Host::drain`]).
+    ///
+    /// # Cancel safety
+    /// Connections are served to their end.
+    pub async fn serve_until(self, over: impl Future<Output = ()> + Send) -> LastAnswers {
+        let (scope, quiet) = Scope::root();
+        let (last, over_for_all) = watch::channel(false);
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let asked = self.host.drain_asked();
+        let (over, asked) = (pin!(over), pin!(asked));
+        // Whichever is first ends the listening; the other one has nothing to lose.
+        let over = select(over, asked);
+        let serves = pin!(async {
+            loop {
+                let place = Arc::clone(&places).acquire_owned().await.expect("no place is closed");
+                match self.listener.accept().await {
+                    Ok((stream, _from)) => {
+                        let (router, over) = (self.router.clone(), over_for_all.clone());
+                        drop(scope.spawn("connection", connection(stream, router, (over, place))));
+                    }
+                    Err(_no_connection) => sleep(AGAIN).await,
+                }
+            }
+        });
+        // A connection that was not accepted yet is refused by the end of the listener.
+        match select(over, serves).await {
+            Either::Left(_) => {}
+            Either::Right((never, _)) => never,
+        }
+        LastAnswers { last, quiet }
+    }
+}
+
+/// What a server still answers after it has stopped listening.
+#[must_use = "the connections are served until `finish`"]
+pub struct LastAnswers {
+    last: watch::Sender<bool>,
+    quiet: StopHandle,
+}
+
+impl LastAnswers {
+    /// The host has drained: each connection ends with the answer that it is at. Returns how many did not.
+    ///
+    /// # Cancel safety
+    /// They end all the same.
+    pub async fn finish(self) -> usize {
+        self.last.send_replace(true);
+        if timeout(LAST_ANSWERS, self.quiet.idle()).await.is_err() {
+            return self.quiet.alive().len();
+        }
+        0
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    router: Router,
+    (mut over, _place): (watch::Receiver<bool>, OwnedSemaphorePermit),
+) {
+    if stream.set_nodelay(true).is_err() {
+        // It is served as it is.
+    }
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let mut router = router.clone();
+        async move { router.call(request.map(Body::new)).await }
+    });
+    let mut http = http1::Builder::new();
+    let http = http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD);
+    let mut served = pin!(http.serve_connection(TokioIo::new(Patient::new(stream)), service));
+    let is_over = {
+        let over = pin!(over.wait_for(|is_over| *is_over));
+        // The connection first: one that has ended needs no end. The signal is looked at again by none.
+        match select(served.as_mut(), over).await {
+            Either::Left(_) => false,
+            Either::Right(_) => true,
+        }
+    };
+    if is_over {
+        served.as_mut().graceful_shutdown();
+        // A client that has gone has no use for its answer.
+        drop(served.await);
+    }
+}
+
+/// A connection whose client takes what is sent within a time.
+struct Patient {
+    stream: TcpStream,
+    /// Until when, while it takes nothing.
+    until: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, until: None }
+    }
+
+    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.until = None;
+            return written;
+        }
+        let until =
+            self.until.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + STALLED)));
+        match until.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.watch(cx, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        self.watch(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+impl fmt::Debug for HostServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostServer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LastAnswers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastAnswers").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,108 @@
+//! What a reader has missed: the records behind the last one that it was sent, of the journal.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use safepoint::{
+    raw::{line::JournalEncoder, read_journal},
+    store::SessionRow,
+};
+use serde_json::json;
+
+use super::{LiveReader, Reader, ReaderStage, Until};
+use crate::{
+    answer::ItemState,
+    host::read::epoch_at,
+    lines::{Ends, EventPlace, frame, frame_of},
+    problem::Answered,
+    routes::{App, item},
+};
+
+impl Reader {
+    /// Sends what is recorded and was not sent, and goes to where the rest will come.
+    pub(super) async fn catch_up(&mut self) -> Answered<()> {
+        let seat = match self.app.host.opened(&self.session) {
+            Some(open) => open.join().await,
+            None => None,
+        };
+        let row = self.app.host.store.open(&self.session).await?;
+        let (upto, partial) = match &seat {
+            Some(seat) => (seat.recorded, seat.partial.clone()),
+            None => (row.head.checked_sub(1), None),
+        };
+        let is_over = self.replay(upto).await?;
+        if let Some(partial) = partial {
+            self.piece.extend_from_slice(&partial);
+        }
+        self.at = match seat {
+            _ if is_over => ReaderStage::Over,
+            Some(seat) => ReaderStage::Live(LiveReader { next: seat.next, seat }),
+            None => ReaderStage::Journal { head: row.head },
+        };
+        if !is_over {
+            self.end_if_at_rest().await;
+        }
+        Ok(())
+    }
+
+    /// Sends the records behind the last one up to this position, and returns whether one of them ends the stream.
+    async fn replay(&mut self, upto: Option<u64>) -> Answered<bool> {
+        let Some(upto) = upto.filter(|upto| self.sent.is_none_or(|sent| sent < *upto)) else {
+            return Ok(false);
+        };
+        let store = Arc::clone(&self.app.host.store);
+        let tenures = store.tenures(&self.session).await?;
+        let (mut encoder, sent) = (JournalEncoder::new(&self.session), self.sent);
+        let mut replayed = BytesMut::new();
+        let mut is_over = false;
+        let session = self.session.clone();
+        read_journal(&*store, &session, |step| {
+            let epoch = epoch_at(&tenures, step.position);
+            encoder.begin_epoch(epoch);
+            let line = encoder.step(&step);
+            let is_new = sent.is_none_or(|sent| sent < step.position) && step.position <= upto;
+            if let Some(line) = line.filter(|_| is_new && !is_over) {
+                let place = EventPlace { epoch, position: step.position };
+                replayed.extend_from_slice(&frame_of(&line, Some(place)));
+            }
+            if step.position <= upto {
+                is_over |= self.has_ended(Ends::of(step.what.as_ref().ok()));
+            }
+        })
+        .await?;
+        self.piece.extend_from_slice(&replayed);
+        self.sent = Some(upto);
+        if is_over {
+            self.end("end", &json!({"type": "end"}));
+        }
+        Ok(is_over)
+    }
+
+    /// An item that is at rest already, or a turn, has no event to wait for.
+    pub(super) async fn end_if_at_rest(&mut self) {
+        if let Until::Item(number) = self.until
+            && let Ok(found) = item(&self.app.host, &self.session, number).await
+            && found.state == ItemState::Rest
+        {
+            self.end_with_item(number).await;
+        }
+    }
+
+    pub(super) async fn end_with_item(&mut self, number: u64) {
+        if let Ok(found) = item(&self.app.host, &self.session, number).await {
+            let mut data = serde_json::to_value(&found).unwrap_or_default();
+            data["type"] = json!("item");
+            self.piece.extend_from_slice(&frame(None, "item", &data));
+        }
+        self.end("end", &json!({"type": "end"}));
+    }
+}
+
+/// The position of an id, if it names a record of the session that is still there.
+pub(super) async fn known(app: &App, row: &SessionRow, last: &str) -> Answered<Option<u64>> {
+    let Some(place) = EventPlace::parse(last).filter(|place| place.position < row.head) else {
+        return Ok(None);
+    };
+    let tenures = app.host.store.tenures(&row.id).await?;
+    Ok((epoch_at(&tenures, place.position) == place.epoch).then_some(place.position))
+}

@@ -1,0 +1,20 @@
+//! Sessions over HTTP, on real sockets: what a client may rely on (S13).
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+#[path = "server/access.rs"]
+mod access;
+#[path = "server/basics.rs"]
+mod basics;
+#[path = "server/client.rs"]
+mod client;
+#[path = "server/decisions.rs"]
+mod decisions;
+#[path = "server/items.rs"]
+mod items;
+#[path = "server/limits.rs"]
+mod limits;
+#[path = "server/streams.rs"]
+mod streams;
+#[path = "server/world.rs"]
+mod world;

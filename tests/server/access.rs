@@ -1,0 +1,166 @@
+//! Who may do what: tokens, scopes, hosts, origins, types, and what does not exist for a token.
+
+use safepoint_server::{AccessScope, NewToken, Principal};
+use safepoint_testkit::script::Reply;
+use serde_json::json;
+
+use super::world::{World, says};
+
+/// S13.10: without a valid token nothing is read or begun, on the loopback too.
+#[tokio::test]
+async fn without_a_token_nothing_is_read() {
+    let world = World::of(says([]).build()).await;
+    let session = world.empty().await;
+    let expired = world.tokens.add(NewToken {
+        principal: Principal::new("old", AccessScope::ALL),
+        expires: Some("2020-01-01T00:00:00Z".parse().unwrap()),
+    });
+    let expired = format!("Bearer {}", expired.unwrap());
+    let altered = format!("Bearer {}0", world.client.token);
+    for given in
+        ["", "Bearer", "Bearer spt_a_b", &*expired, &*altered, &*format!("Basic {}", world.client.token)]
+    {
+        for (method, path) in [
+            ("GET", "/v1/sessions".to_owned()),
+            ("POST", "/v1/sessions".to_owned()),
+            ("GET", format!("/v1/sessions/{session}/events?access_token={}", world.client.token)),
+            ("GET", "/metrics".to_owned()),
+            ("GET", "/v1/nothing".to_owned()),
+        ] {
+            let refused = world.client.send(method, &path, &[("authorization", given)], None).await;
+            assert_eq!((refused.status, refused.code()), (401, "no_token"), "{given}: {method} {path}");
+        }
+    }
+    for path in ["/livez", "/readyz"] {
+        let open = world.client.send("GET", path, &[("authorization", "")], None).await;
+        assert_eq!(open.status, 200, "{path}");
+    }
+    world.end().await;
+}
+
+/// S13.10: each route needs one scope, and no scope implies another.
+#[tokio::test]
+async fn each_route_needs_its_scope() {
+    use AccessScope::{Admin, Approve, Read, Stop, Talk};
+    let world = World::of(says([]).build()).await;
+    let session = world.empty().await;
+    let of = |path: &str| format!("/v1/sessions/{session}{path}");
+    let routes = [
+        (Read, "GET", "/v1/agents".to_owned()),
+        (Read, "GET", "/v1/sessions".to_owned()),
+        (Read, "GET", of("")),
+        (Read, "GET", of("/items/item-1")),
+        (Read, "GET", of("/stops/1")),
+        (Read, "GET", of("/turns/turn-1")),
+        (Read, "GET", of("/timeline")),
+        (Read, "GET", of("/approvals")),
+        (Read, "GET", "/v1/approvals".to_owned()),
+        (Read, "GET", "/v1/openapi.json".to_owned()),
+        (Talk, "POST", "/v1/sessions".to_owned()),
+        (Talk, "POST", of("/items")),
+        (Talk, "DELETE", of("/items/item-1")),
+        (Talk, "POST", of("/resume")),
+        (Stop, "POST", of("/stop")),
+        (Approve, "POST", of("/approvals/apr_1/decision")),
+        (Admin, "GET", "/metrics".to_owned()),
+        (Admin, "DELETE", of("")),
+    ];
+    for scope in AccessScope::ALL {
+        let client = world.client_of(Principal::new(format!("only-{scope}"), [scope]).seeing_all());
+        for (needed, method, path) in routes.iter().filter(|(needed, ..)| *needed != scope) {
+            let refused = client.send(method, path, &[], None).await;
+            assert_eq!((refused.status, refused.code()), (403, "scope_missing"), "{scope}: {method} {path}");
+            assert_eq!(refused.body["scope"], needed.as_str());
+        }
+        for (_, method, path) in routes.iter().filter(|(needed, ..)| *needed == scope) {
+            let reply = client.send(method, path, &[], None).await;
+            assert!(![401, 403].contains(&reply.status), "{scope}: {method} {path}: {reply:?}");
+        }
+    }
+    world.end().await;
+}
+
+/// S13.10: another principal's session does not exist for a token, in no route, and neither does an agent that is not its own.
+#[tokio::test]
+async fn what_a_token_may_not_see_does_not_exist() {
+    let world = World::of(says([Reply::text("One.")]).build()).await;
+    let session = world.session("first").await;
+    world.rest(&session, 1).await;
+    let other = world.client_of(Principal::new("other", AccessScope::ALL));
+    let none = other.get("/v1/sessions/ses_none").await;
+    let of = |path: &str| format!("/v1/sessions/{session}{path}");
+    for (method, path) in [
+        ("GET", of("")),
+        ("GET", of("/events")),
+        ("GET", of("/timeline")),
+        ("GET", of("/items/item-1")),
+        ("GET", of("/turns/turn-1")),
+        ("POST", of("/stop")),
+        ("POST", of("/resume")),
+        ("DELETE", of("")),
+    ] {
+        let refused = other.send(method, &path, &[], None).await;
+        assert_eq!((refused.status, &refused.body), (404, &none.body), "{method} {path}");
+    }
+    assert_eq!(other.get("/v1/sessions").await.body["data"], json!([]));
+    let elsewhere = world.client_of(Principal::new("ci", AccessScope::ALL).only_agents(["another"]));
+    assert_eq!(elsewhere.get(&of("")).await.status, 404);
+    assert_eq!(elsewhere.get("/v1/agents").await.body["data"], json!([]));
+    let refused = elsewhere.post("/v1/sessions", &json!({"agent": "helper"})).await;
+    assert_eq!((refused.status, refused.code()), (404, "no_such_agent"));
+    world.end().await;
+}
+
+/// S13.10: host, origin and type are checked before the body, and before the token.
+#[tokio::test]
+async fn a_foreign_host_an_origin_and_a_type_are_refused() {
+    let world = World::of(says([]).build()).await;
+    let port = world.client.address.port();
+    let body = json!({});
+    let post =
+        async |more: &[(&str, &str)]| world.client.send("POST", "/v1/sessions", more, Some(&body)).await;
+    for host in
+        ["evil.example", &*format!("127.0.0.1.evil.example:{port}"), "127.0.0.1:1", "localhost", "127.0.0.1"]
+    {
+        let refused = post(&[("host", host), ("authorization", "")]).await;
+        assert_eq!((refused.status, refused.code()), (421, "host"), "{host}");
+    }
+    for host in [format!("localhost:{port}"), format!("127.0.0.1:{port}"), format!("[::1]:{port}")] {
+        assert_eq!(post(&[("host", &host)]).await.status, 201, "{host}");
+    }
+    for origin in ["http://evil.example", "null", &*format!("http://localhost:{port}")] {
+        let refused = post(&[("origin", origin), ("authorization", "")]).await;
+        assert_eq!((refused.status, refused.code()), (403, "origin"), "{origin}");
+    }
+    assert_eq!(post(&[("origin", &format!("http://127.0.0.1:{port}"))]).await.status, 201);
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
+        let refused = post(&[("content-type", kind), ("authorization", "")]).await;
+        assert_eq!((refused.status, refused.code()), (415, "media_type"), "{kind}");
+    }
+    let large = json!({"item": {"text": "x".repeat(2 << 20)}});
+    let refused = world.client.post("/v1/sessions", &large).await;
+    assert_eq!((refused.status, refused.code()), (413, "too_large"));
+    world.end().await;
+}
+
+/// S13.10: a token is shown once: its file has no secret, and only its owner reads it. One that is revoked is none.
+#[tokio::test]
+async fn the_file_of_tokens_has_no_secret() {
+    let world = World::of(says([]).build()).await;
+    let text = std::fs::read_to_string(world.tokens.path()).unwrap();
+    let secret = world.client.token.rsplit('_').next().unwrap();
+    assert!(!text.contains(secret), "{text}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(world.tokens.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let client = world.client_of(Principal::new("gone", AccessScope::ALL));
+    assert_eq!(client.get("/v1/agents").await.status, 200);
+    let rows = world.tokens.rows().unwrap();
+    let row = rows.iter().find(|row| row.name == "gone").unwrap();
+    assert!(world.tokens.revoke(&row.id).unwrap());
+    assert_eq!(client.get("/v1/agents").await.status, 401);
+    world.end().await;
+}

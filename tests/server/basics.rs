@@ -1,0 +1,76 @@
+//! One session over HTTP: made, talked to, stopped and read, as the store has it.
+
+use safepoint::{
+    StopRequest,
+    ids::SessionId,
+    raw::{StoredStop, store_stop},
+};
+use safepoint_testkit::{script::Reply, wait::InTime as _};
+use serde_json::json;
+
+use super::world::{World, says, served};
+
+/// S13.1
+#[tokio::test]
+async fn what_is_said_over_http_is_in_the_store_with_its_answer() {
+    let world = World::of(says([Reply::text("Lisbon."), Reply::text("Oslo.")]).build()).await;
+    let session = world.session("What is the capital of Portugal?").await;
+    let first = world.rest(&session, 1).await;
+    assert_eq!((first["outcome"].as_str(), first["answer"].as_str()), (Some("completed"), Some("Lisbon.")));
+    let row = world.store.open(&SessionId::from(session.as_str())).await.unwrap();
+    assert!(row.head > 0 && row.title.contains("Portugal"), "{row:?}");
+    let second =
+        world.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": "And of Norway?"})).await;
+    assert_eq!((second.status, second.body["id"].as_str()), (202, Some("item-2")), "{second:?}");
+    assert_eq!(world.rest(&session, 2).await["answer"], "Oslo.");
+    let shown = world.client.get(&format!("/v1/sessions/{session}")).await.body;
+    assert_eq!((shown["state"].as_str(), shown["open"].as_str()), (Some("open"), Some("here")), "{shown}");
+    let turn = world.client.get(&format!("/v1/sessions/{session}/turns/turn-2")).await.body;
+    assert_eq!(turn["receipt"]["ending"], "done", "{turn}");
+    world.end().await;
+}
+
+/// S13.1: a stop through the store reaches the session that the server has.
+#[tokio::test]
+async fn a_stop_through_the_store_reaches_a_session_of_the_server() {
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("Go.").await;
+    let request = gate.request().await;
+    let stop = StoredStop::Turn(None, StopRequest::now());
+    store_stop(&*world.store, &SessionId::from(session.as_str()), &stop).await.unwrap();
+    request.peer_closed().in_time("the end of the model's connection").await;
+    assert_eq!(world.rest(&session, 1).await["outcome"], "interrupted");
+    world.end().await;
+}
+
+/// S13.5: the socket of the model closes, the answer has the receipt, and says nothing of it before the turn has settled.
+#[tokio::test]
+async fn a_stop_over_http_closes_the_socket_of_the_model() {
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("Go.").await;
+    let request = gate.request().await;
+    let path = format!("/v1/sessions/{session}/stop?wait=quiet");
+    let stopped = world.client.post(&path, &json!({"mode": "now", "reason": "wrong branch"})).await;
+    request.peer_closed().in_time("the end of the model's connection").await;
+    assert_eq!((stopped.status, stopped.body["state"].as_str()), (200, Some("quiet")), "{stopped:?}");
+    assert_eq!(stopped.body["quiet"], true);
+    let receipt = &stopped.body["receipt"];
+    assert_eq!(receipt["ending"], "stopped", "{receipt}");
+    assert!(receipt["stop"]["reason"].to_string().contains("wrong branch"), "{receipt}");
+    assert!(receipt["stop"]["reason"].to_string().contains("ci"), "{receipt}");
+    let number = stopped.body["number"].as_u64().unwrap();
+    let seen = world.client.get(&format!("/v1/sessions/{session}/stops/{number}")).await.body;
+    assert_eq!((seen["state"].as_str(), &seen["receipt"]), (Some("quiet"), receipt));
+    let again = world.client.post(&path, &json!({"what": {"turn": "turn-1"}})).await;
+    assert_eq!(
+        (again.status, again.code(), again.body["outcome"].as_str()),
+        (409, "too_late", Some("interrupted"))
+    );
+    let none = world.client.post(&path, &json!({})).await;
+    assert_eq!((none.status, none.code()), (409, "no_active_turn"));
+    world.end().await;
+}

@@ -1,0 +1,102 @@
+//! Questions over HTTP: answered once, by one of many, bound to what was asked.
+
+use futures_util::future::join_all;
+use safepoint::{Agent, tool};
+use safepoint_server::{AccessScope, Principal};
+use safepoint_testkit::script::Reply;
+use serde_json::{Value, json};
+
+use super::world::{World, says};
+
+/// Pays a supplier.
+#[tool(effect = "keyed", approval = "required")]
+async fn pay(cents: u64) -> String {
+    format!("paid {cents}")
+}
+
+fn payer() -> Agent {
+    says([Reply::call("pay", json!({"cents": 12000})), Reply::text("Done.")]).tool(pay).build()
+}
+
+/// A session that asks, and its question.
+async fn asked(world: &World) -> (String, Value) {
+    let session = world.session("Pay Acme.").await;
+    assert_eq!(world.rest(&session, 1).await["outcome"], "suspended");
+    let all = world.client.get("/v1/approvals").await.body;
+    let asked = all["data"].as_array().unwrap().iter().find(|asked| asked["session"] == session.as_str());
+    (session, asked.unwrap().clone())
+}
+
+/// S13.9: of many decisions one is taken, and the others learn who made it and when; the same decision again is no error.
+#[tokio::test]
+async fn of_many_decisions_one_is_taken() {
+    let world = World::of(payer()).await;
+    let (session, asked) = asked(&world).await;
+    assert_eq!(
+        (asked["tool"].as_str(), asked["args"]["cents"].as_u64()),
+        (Some("pay"), Some(12000)),
+        "{asked}"
+    );
+    let path = format!("/v1/sessions/{session}/approvals/{}/decision", asked["id"].as_str().unwrap());
+    let wrong = json!({"digest": "sha256:00", "decision": "approve"});
+    let refused = world.client.post(&path, &wrong).await;
+    assert_eq!(
+        (refused.status, refused.code(), &refused.body["digest"]),
+        (409, "other_arguments", &asked["digest"])
+    );
+    let all = join_all((0..8).map(async |number| {
+        let who = Principal::new(format!("person-{number}"), [AccessScope::Approve]).seeing_all();
+        let message = format!("no, says {number}");
+        let body = json!({"digest": asked["digest"], "decision": "deny", "message": message});
+        (body.clone(), world.client_of(who).post(&path, &body).await)
+    }))
+    .await;
+    let taken: Vec<_> = all.iter().filter(|(_, reply)| reply.status == 200).collect();
+    assert_eq!(taken.len(), 1, "{all:?}");
+    let by = all.iter().position(|(_, reply)| reply.status == 200).unwrap();
+    for (_, lost) in all.iter().filter(|(_, reply)| reply.status != 200) {
+        assert_eq!((lost.status, lost.code()), (409, "decided_otherwise"));
+        assert_eq!(lost.body["by"], format!("person-{by}"));
+        assert!(lost.body["at"].is_string());
+    }
+    let again = world.client.post(&path, &taken[0].0).await;
+    assert_eq!((again.status, &again.body["already"]), (200, &json!(true)));
+    world.end().await;
+}
+
+/// S13.9: a decision resumes the turn, also in a server that was started since, and the principal is on record.
+#[tokio::test]
+async fn a_decision_resumes_the_turn_after_a_restart() {
+    let agent = payer();
+    let world = World::of(agent.clone()).await;
+    let (session, asked) = asked(&world).await;
+    let (store, folder) = world.end().await;
+    let world = World::over(agent, store, folder).await;
+    let path = format!("/v1/sessions/{session}/approvals/{}/decision", asked["id"].as_str().unwrap());
+    let taken = world.client.post(&path, &json!({"digest": asked["digest"], "decision": "approve"})).await;
+    assert_eq!((taken.status, &taken.body["already"]), (200, &json!(false)), "{taken:?}");
+    let mut events = world.client.events(&session, "").await;
+    let ended = loop {
+        let sent = events.until("turn_ended").await;
+        if sent.data["outcome"] == "completed" {
+            break sent;
+        }
+    };
+    assert_eq!(ended.data["turn"], 1);
+    let all = world.client.get(&format!("/v1/sessions/{session}/approvals")).await.body;
+    assert_eq!((&all["data"][0]["state"], &all["data"][0]["by"]), (&json!("decided"), &json!("ci")));
+    world.end().await;
+}
+
+/// S13.5, S13.9: a stop of a turn that waits withdraws its question, and a decision is too late then.
+#[tokio::test]
+async fn a_stop_withdraws_the_question() {
+    let world = World::of(payer()).await;
+    let (session, asked) = asked(&world).await;
+    let stopped = world.client.post(&format!("/v1/sessions/{session}/stop"), &json!({"mode": "now"})).await;
+    assert_eq!(stopped.status, 202, "{stopped:?}");
+    let path = format!("/v1/sessions/{session}/approvals/{}/decision", asked["id"].as_str().unwrap());
+    let late = world.client.post(&path, &json!({"digest": asked["digest"], "decision": "approve"})).await;
+    assert_eq!((late.status, late.code()), (409, "withdrawn"), "{late:?}");
+    world.end().await;
+}

@@ -1,0 +1,107 @@
+//! Items: acknowledged once they are recorded, one for each key, steered, withdrawn and refused.
+
+use futures_util::future::join_all;
+use safepoint_testkit::script::Reply;
+use serde_json::{Value, json};
+
+use super::world::{World, says, served};
+
+async fn keyed(world: &World, session: &str, key: &str, text: &str) -> super::client::Reply {
+    let path = format!("/v1/sessions/{session}/items");
+    let body = json!({"text": text});
+    world.client.send("POST", &path, &[("idempotency-key", key)], Some(&body)).await
+}
+
+/// S13.4: the same key and content is the same item: at the same time, later, and with the next owner; other content is refused.
+#[tokio::test]
+async fn one_key_is_one_item() {
+    let (model, agent) = served([Reply::text("One.")]).await;
+    let world = World::of(agent.clone()).await;
+    let session = world.empty().await;
+    let all = join_all((0..50).map(|_| keyed(&world, &session, "k", "first"))).await;
+    let ids: Vec<&Value> = all.iter().map(|reply| &reply.body["id"]).collect();
+    assert!(ids.iter().all(|id| *id == "item-1"), "{ids:?}");
+    let new = all.iter().filter(|reply| reply.status == 202).count();
+    assert_eq!(new, 1, "one of them is the first");
+    assert!(
+        all.iter()
+            .filter(|reply| reply.status == 200)
+            .all(|again| again.head.contains("idempotency-replayed: true"))
+    );
+    world.rest(&session, 1).await;
+    assert_eq!(model.requests().len(), 1, "one run");
+    let other = keyed(&world, &session, "k", "second").await;
+    assert_eq!((other.status, other.code()), (409, "other_content"));
+    let (store, folder) = world.end().await;
+    let world = World::over(agent, store, folder).await;
+    let again = keyed(&world, &session, "k", "first").await;
+    assert_eq!(
+        (again.status, &again.body["id"], &again.body["outcome"]),
+        (200, &json!("item-1"), &json!("completed"))
+    );
+    let other = keyed(&world, &session, "k", "second").await;
+    assert_eq!((other.status, other.code()), (409, "other_content"));
+    world.end().await;
+}
+
+/// S13.4: a session has its key too, with its first item.
+#[tokio::test]
+async fn one_key_is_one_session() {
+    let world = World::of(says([Reply::text("One.")]).build()).await;
+    let body = json!({"agent": "helper", "item": {"text": "first"}});
+    let key = [("idempotency-key", "trip")];
+    let made = world.client.send("POST", "/v1/sessions", &key, Some(&body)).await;
+    let again = world.client.send("POST", "/v1/sessions", &key, Some(&body)).await;
+    assert_eq!((made.status, again.status, &made.body["id"]), (201, 200, &again.body["id"]));
+    let other = json!({"agent": "helper", "item": {"text": "second"}});
+    let refused = world.client.send("POST", "/v1/sessions", &key, Some(&other)).await;
+    assert_eq!((refused.status, refused.code()), (409, "other_content"));
+    world.end().await;
+}
+
+/// S13.4: what cannot be an item is refused, and says why by a code.
+#[tokio::test]
+async fn what_is_no_item_is_refused_by_a_code() {
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("go").await;
+    drop(gate.request().await);
+    let path = format!("/v1/sessions/{session}/items");
+    for (body, status, code) in [
+        (json!({"text": "  "}), 400, "blank"),
+        (json!({"text": "x", "polcy": "steer"}), 400, "unknown_field"),
+        (json!({"text": "x", "policy": "reject"}), 409, "turn_active"),
+        (json!({"text": "x", "policy": "steer", "turn": "turn-9"}), 409, "turn_mismatch"),
+        (json!({"text": "x", "policy": "preempt", "turn": "turn-9"}), 409, "turn_mismatch"),
+        (json!({"text": "x", "within_ms": 5}), 400, "bad_request"),
+        (json!({"text": 7}), 400, "bad_request"),
+    ] {
+        let refused = world.client.post(&path, &body).await;
+        assert_eq!((refused.status, refused.code()), (status, code), "{body}: {refused:?}");
+        assert!(refused.head.contains("application/problem+json"), "{}", refused.head);
+    }
+    let none = world.client.get(&format!("{path}/item-77")).await;
+    assert_eq!((none.status, none.code()), (404, "no_such_item"));
+    world.end().await;
+}
+
+/// S13.1, S13.4: an item that waits is withdrawn, and one that a turn has is not.
+#[tokio::test]
+async fn an_item_that_waits_is_withdrawn() {
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("go").await;
+    drop(gate.request().await);
+    let path = format!("/v1/sessions/{session}/items");
+    let waits = world.client.post(&path, &json!({"text": "later"})).await;
+    assert_eq!(waits.status, 202);
+    let shown = world.client.get(&format!("/v1/sessions/{session}")).await.body;
+    assert_eq!((&shown["state"], &shown["waiting"]), (&json!("running"), &json!(["item-2"])));
+    let back = world.client.send("DELETE", &format!("{path}/item-2"), &[], None).await;
+    assert_eq!((back.status, &back.body["outcome"]), (200, &json!("withdrawn")), "{back:?}");
+    let taken = world.client.send("DELETE", &format!("{path}/item-1"), &[], None).await;
+    assert_eq!((taken.status, taken.code()), (409, "taken"));
+    world.end().await;
+}
