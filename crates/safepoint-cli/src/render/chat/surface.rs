@@ -76,6 +76,8 @@ pub(crate) struct Surface {
     has_moved: bool,
     /// When its size last changed.
     resized: Option<Instant>,
+    /// Whether the first frame goes to the bottom of the screen.
+    begins_below: bool,
 }
 
 /// For so long the size must have stayed the same before anything is drawn: a terminal multiplexer breaks its lines anew at
@@ -94,7 +96,7 @@ impl Surface {
     pub(crate) fn new(paint: Paint, (columns, rows): (u16, u16)) -> Self {
         let (drawn, has_moved) = (Pane::default(), false);
         let narrower = Narrower::default();
-        let (background, resized) = (None, None);
+        let (background, resized, begins_below) = (None, None, false);
         let mut surface = Self {
             paint,
             narrower,
@@ -105,6 +107,7 @@ impl Surface {
             drawn,
             has_moved,
             resized,
+            begins_below,
         };
         surface.size((columns, rows));
         surface
@@ -113,6 +116,12 @@ impl Surface {
     /// The same for a terminal that does this with its rows.
     pub(crate) fn narrowing(self, narrower: Narrower) -> Self {
         Self { narrower, ..self }
+    }
+
+    /// The first frame goes to the bottom of the screen. tmux moves as many rows into its history as a narrower screen has more of them,
+    /// whatever is blank below; there a pane in the middle would follow, and nothing there can be erased.
+    pub(crate) fn beginning_below(self) -> Self {
+        Self { begins_below: true, ..self }
     }
 
     /// Its colours are those that can be read on this background.
@@ -181,6 +190,9 @@ impl Surface {
         }
         let mut drawn = Drawn::default();
         drawn.mark(BEGIN);
+        if std::mem::take(&mut self.begins_below) {
+            drawn.mark("\r\n".repeat(self.rows));
+        }
         drawn.mark('\r');
         moved(self.rows_above(), 'A', &mut drawn);
         // A line that fills its row leaves the cursor on it, so what is below is cleared first, never after.

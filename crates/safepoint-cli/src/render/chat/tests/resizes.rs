@@ -82,7 +82,8 @@ fn stream<E: Emulator>(emulator: &mut E, narrower: Narrower, seed: u64) {
         "something long enough that it is wider than the narrowest of the screens here, and then some",
     ));
     world.state.take_above();
-    let mut surface = Surface::new(Paint::Styled, (80, 24)).narrowing(narrower);
+    let surface = Surface::new(Paint::Styled, (80, 24)).narrowing(narrower);
+    let mut surface = if narrower == Narrower::Breaks { surface.beginning_below() } else { surface };
     world.state.columns = surface.columns();
     world.type_in("typed here, and longer than a narrow row");
     let mut rest = text.as_str();
@@ -133,6 +134,32 @@ fn look(rows: &[String], all: Option<usize>, (frames, seed): (usize, u64)) {
     for once in ["frame ", "› typed", "● grep", "● shell"] {
         let count = rows.iter().filter(|row| row.contains(once)).count();
         assert_eq!(count, 1, "{once} is there {count} times: {}", shown());
+    }
+}
+
+/// One long paragraph on a screen that is not full yet: each change of size finds the whole pane.
+fn stream_one_paragraph(emulator: &mut impl Emulator, narrower: Narrower) {
+    let mut world = World::running();
+    world.state.take_above();
+    let surface = Surface::new(Paint::Styled, (80, 24)).narrowing(narrower);
+    let mut surface = if narrower == Narrower::Breaks { surface.beginning_below() } else { surface };
+    let words: Vec<String> = (0..60).map(|number| format!("word{number:02} ")).collect();
+    let mut frames = 0;
+    for (step, piece) in words.chunks(6).enumerate() {
+        world.run(EventKind::Text(piece.concat().as_str().into()));
+        draw(&mut world, &mut surface, emulator, &mut frames);
+        let size = ([50, 90, 46, 100][step % 4], 24);
+        emulator.resize(size);
+        surface.resize(size, world.now);
+        world.state.columns = surface.columns();
+        world.wait(SETTLES);
+        draw(&mut world, &mut surface, emulator, &mut frames);
+        let rows = emulator.rows();
+        let all = rows.join("\n");
+        for word in &words[..(step + 1) * 6] {
+            assert_eq!(all.matches(word.trim()).count(), 1, "step {step}, {word}:\n{all}");
+        }
+        assert_eq!(all.matches("frame ").count(), 1, "step {step}:\n{all}");
     }
 }
 
@@ -259,6 +286,15 @@ impl Drop for Tmux {
     fn drop(&mut self) {
         drop(Command::new("tmux").args(["-S", &self.socket, "kill-server"]).status());
         assert!(self.folder.path().exists(), "the socket's folder is removed after its server");
+    }
+}
+
+/// S12.56: tmux moves rows into its history where a narrower screen has more of them, though blank rows are below; no part of the pane
+/// goes with them.
+#[test]
+fn no_pane_is_left_behind_on_a_screen_that_was_not_full() {
+    if let Some(mut tmux) = Tmux::start("paragraph") {
+        stream_one_paragraph(&mut tmux, Narrower::Breaks);
     }
 }
 
