@@ -79,7 +79,9 @@ pub(crate) fn one_line(text: &str, most: usize) -> String {
         return shown;
     }
     let (head, tail) = (first(&shown, most * 2 / 3), last(&shown, most / 3));
-    format!("{head} […{} characters…] {tail}", size - head.chars().count() - tail.chars().count())
+    let left_out = size - head.chars().count() - tail.chars().count();
+    let short = format!("{head} […{left_out} characters…] {tail}");
+    if short.chars().count() < size { short } else { shown }
 }
 
 /// A line of printed JSON; its indentation stays, unless that pushes the rest away.

@@ -13,6 +13,7 @@ pub(crate) mod edits;
 pub(crate) mod events;
 pub(crate) mod excerpt;
 pub(crate) mod fact;
+pub(crate) mod hasty;
 pub(crate) mod input;
 pub(crate) mod kept;
 pub(crate) mod keys;

@@ -152,7 +152,9 @@ pub(crate) fn counts(rows: &[DiffRow]) -> (usize, usize) {
 /// The rows that are shown: all, or the first and the last ones and how many are left out between.
 pub(crate) fn folded(rows: &[DiffRow], most: usize) -> (&[DiffRow], usize, &[DiffRow]) {
     const TAIL: usize = 4;
-    if rows.len() <= most {
+    /// A note takes a row too, and says less than a few rows do.
+    const FEW: usize = 3;
+    if rows.len() <= most.saturating_add(FEW) {
         return (rows, 0, &[]);
     }
     let (head, tail) = (most - TAIL, rows.len() - TAIL);

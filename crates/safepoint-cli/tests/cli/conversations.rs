@@ -132,11 +132,28 @@ fn a_chat_is_stored_under_its_project_and_continued() {
     let last = requests.iter().rev().find(|line| line["type"] == "request").unwrap().to_string();
     assert!(last.contains("fix the parser") && last.contains("go on"), "{last}");
 
+    // One that another chat has open is not taken from it: the one before it is continued.
+    let mut newer = world.chat("project", &[]);
+    newer.until(IDLE);
+    say(&mut newer, "plan the release");
+    newer.until("answer 2");
+    newer.until(IDLE);
+    let beside = world.chat("project", &["--continue"]);
+    beside.until("a newer conversation is open in ");
+    beside.until("Reopened fix the parser");
+    beside.until(IDLE);
+    leave(beside);
+    leave(newer);
+
     let chat = world.chat("other", &["--continue"]);
     chat.until("no stored conversation of this project");
     chat.until(IDLE);
     leave(chat);
-    assert_eq!(world.titles(), ["fix the parser"], "and the new one, in which nothing was said, is gone");
+    assert_eq!(
+        world.titles(),
+        ["plan the release", "fix the parser"],
+        "and the new one, in which nothing was said, is gone"
+    );
 }
 
 /// S7.40: where nothing was said nothing stays, however the chat is left.

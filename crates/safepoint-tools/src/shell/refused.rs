@@ -26,7 +26,10 @@ pub(super) fn why(confinement: Option<&Confinement>, exit: Exit, text: &str) -> 
     }
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let what = match (says(&NETWORK), says(&FILES)) {
-        (true, _) => "it reaches no network and no socket of another program",
+        (true, true) => {
+            "it reaches no network and no socket of another program, and writes only below the root and in $TMPDIR"
+        }
+        (true, false) => "it reaches no network and no socket of another program",
         (false, true) => {
             "it writes only below the root and in $TMPDIR, and reaches no other process, network or socket"
         }
@@ -54,6 +57,9 @@ mod tests {
         let denied = "sh: cannot create /etc/x: Permission denied";
         assert!(said(Exit::Code(2), denied).unwrap().contains("may have refused this: it writes only below"));
         assert!(said(Exit::Code(6), "curl: (6) Could not resolve host: a").unwrap().contains("no network"));
+        let both = format!("{denied}\ncurl: (6) Could not resolve host: a");
+        let why = said(Exit::Code(6), &both).unwrap();
+        assert!(why.contains("no network") && why.contains("writes only below the root"), "{why}");
         assert_eq!(said(Exit::Code(0), denied), None);
         assert_eq!(said(Exit::Code(1), "assertion failed"), None);
         assert_eq!(why(None, Exit::Code(2), denied), None, "it was not confined");

@@ -186,7 +186,7 @@ pub(super) fn offer(one: &Listed, here: &Path) -> Offer {
         id: one.id.clone(),
         title,
         when: ago(row.updated),
-        state: one.state().shown(),
+        state: if one.owner().is_some() { "open elsewhere".to_owned() } else { one.state().shown() },
         spent: String::new(),
         is_here: project.as_deref() == Some(here),
         project: project.map(|project| shown(&project)).unwrap_or_default(),

@@ -56,11 +56,13 @@ pub(super) async fn first(
     }
     if args.keep.continues {
         let store = open_store(path.cloned())?;
-        return Ok(Some(match last_of(&*store, &project()?).await? {
-            Some(id) => (kept(store, id), Vec::new()),
+        let (last, open) = last_of(&store, &project()?).await?;
+        let mut notes: Vec<String> = open.into_iter().collect();
+        return Ok(Some(match last {
+            Some(id) => (kept(store, id), notes),
             None => {
-                let none = "no stored conversation of this project: this is a new one".to_owned();
-                (fresh(store).await?, vec![none])
+                notes.push("no stored conversation of this project: this is a new one".to_owned());
+                (fresh(store).await?, notes)
             }
         }));
     }
@@ -130,20 +132,33 @@ async fn stored(store: &Arc<dyn Store>, named: &str) -> anyhow::Result<SessionId
     Ok(SessionId::from(one.id.as_str()))
 }
 
-/// The session of a project that changed last, of those in which something was said.
-async fn last_of(store: &dyn Store, project: &Path) -> anyhow::Result<Option<SessionId>> {
+/// The session of a project that changed last, of those in which something was said and that no process has open; and which newer
+/// one is open, for people.
+async fn last_of(
+    store: &Arc<dyn Store>,
+    project: &Path,
+) -> anyhow::Result<(Option<SessionId>, Option<String>)> {
     const PAGE: usize = 64;
-    let mut older = None;
+    let (mut older, mut open) = (None, None);
     loop {
         let rows = store.list(PAGE, older.take()).await.context("cannot list the sessions")?;
         for row in &rows {
-            if Setup::read(row).project().as_deref() == Some(project) && is_used(store, row).await? {
-                return Ok(Some(row.id.clone()));
+            if Setup::read(row).project().as_deref() != Some(project) || !is_used(&**store, row).await? {
+                continue;
+            }
+            let one = Listed::kept(Some(store), row.clone(), &mut HashMap::new()).await?;
+            match one.owner() {
+                None => return Ok((Some(row.id.clone()), open)),
+                Some(owner) => {
+                    let said =
+                        || format!("a newer conversation is open in {owner}; this is the one before it");
+                    open.get_or_insert_with(said);
+                }
             }
         }
         match rows.last() {
             Some(last) if rows.len() == PAGE => older = Some(last.older()),
-            _ => return Ok(None),
+            _ => return Ok((None, open)),
         }
     }
 }

@@ -112,6 +112,18 @@ pub(crate) fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     COMMANDS.into_iter()
 }
 
+/// The command that these letters begin, or have in another order.
+pub(crate) fn meant(name: &str) -> Option<&'static str> {
+    let sorted = |name: &str| {
+        let mut letters: Vec<char> = name.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let begins = COMMANDS.iter().find(|(own, _)| !name.is_empty() && own.starts_with(name));
+    let has = || COMMANDS.iter().find(|(own, _)| sorted(own) == sorted(name));
+    begins.or_else(has).map(|(own, _)| *own)
+}
+
 impl State {
     pub(crate) fn command(&mut self, command: &str) {
         self.gap();

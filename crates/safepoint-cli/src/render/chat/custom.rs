@@ -63,7 +63,10 @@ impl State {
     /// Sends the text of an own command; else there is no such command.
     pub(super) fn custom_command(&mut self, name: &str, rest: &str) {
         let Some(text) = self.custom.text(name, rest) else {
-            return self.tell(Tone::Bad, &format!("command /{name} not found; /help lists the commands"));
+            let meant =
+                commands::meant(name).map_or(String::new(), |meant| format!("; did you mean /{meant}?"));
+            return self
+                .tell(Tone::Bad, &format!("command /{name} not found{meant}; /help lists the commands"));
         };
         let steers = self.is_running() && self.pending_stop().is_none();
         self.handed.has_newer |= self.handed.is_asked;

@@ -59,7 +59,10 @@ impl State {
             _ if self.is_searching() && self.leaving.is_none() => self.search_key(key),
             KeyCode::Char('d') if control && self.input.is_empty() => self.quit(Leave::Tidily),
             _ if self.leaving.is_some() => {}
-            KeyCode::BackTab => self.next_mode(),
+            KeyCode::BackTab => {
+                self.next_mode();
+                self.pressed = before;
+            }
             KeyCode::Char('o') if control => self.fold_key(),
             KeyCode::Char('t') if control => self.page_thoughts(),
             KeyCode::Char('b') if control && self.has_command() => self.move_to_background(),
@@ -73,15 +76,23 @@ impl State {
             KeyCode::Char(letter) if self.mode == Mode::Allowing && !control => self.allow(letter),
             KeyCode::Char(letter) if may_answer && !control && self.decides_hunk(letter) => {
                 self.hunk_key(letter, now);
+                self.answered_by_key(before, now);
             }
             KeyCode::Char(letter) if may_choose && !control => self.choose(letter),
             // A word that is being typed answers nothing, and no other letter is swallowed.
-            KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => self.answer(letter),
+            KeyCode::Char(letter) if may_answer && !control && self.answers(letter) => {
+                self.answer(letter);
+                self.answered_by_key(before, now);
+            }
+            KeyCode::Char(letter) if !control && self.is_hasty(letter) => self.hold_letter(letter, before),
             KeyCode::Char('?') if self.input.is_empty() && self.mode == Mode::Typing => {
                 self.gap();
                 self.tell_keys();
             }
-            _ => self.typed(key),
+            _ => {
+                self.end_haste(key.code);
+                self.typed(key);
+            }
         }
     }
 
@@ -237,6 +248,10 @@ impl State {
     fn escape(&mut self, now: Instant) {
         if self.mode != Mode::Typing {
             return self.end_answer();
+        }
+        // Letters that were meant for a question are no reason to stop.
+        if !self.questions.is_empty() && !self.input.is_empty() {
+            return self.input.clear();
         }
         // A turn that only waits for an answer is at a safe point: its approval is withdrawn.
         if self.work.is_none() && !self.questions.is_empty() {

@@ -128,6 +128,7 @@ impl LiveWork {
         let one = self.numbered.iter().find(|one| one.call == *call && one.run == *run)?;
         let is_alone = self.numbered.len() == 1 && self.branches.is_empty();
         match (one.is_asked, is_alone) {
+            (true, _) if one.is_agent => Some(format!("stopping, [Alt-{}] now  ", one.number)),
             (true, _) => Some("stopping  ".to_owned()),
             (false, true) => None,
             (false, false) => Some(format!("[Alt-{}] ", one.number)),

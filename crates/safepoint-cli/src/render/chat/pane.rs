@@ -207,7 +207,7 @@ fn hint(state: &State, now: Instant) -> String {
             "y make this hunk · n leave it out · Esc back: nothing is decided".to_owned()
         }
         (None, Mode::Hunks, _) if !state.input.is_empty() => {
-            "empty the input to decide about the hunk (Ctrl-U) · Esc back".to_owned()
+            "Esc empties the input, to decide about the hunk".to_owned()
         }
         (None, Mode::Hunks, _) => "a hunk for you, when you pause typing · Esc back".to_owned(),
         (None, Mode::Rewinding, _) => state.rewind_hint(now),
@@ -229,7 +229,7 @@ fn hint(state: &State, now: Instant) -> String {
             }
         }
         (None, Mode::Typing, Some(_)) if !state.input.is_empty() => {
-            "Enter sends this · to answer the question, empty the input first (Ctrl-U)".to_owned()
+            "Enter sends this · to answer the question, empty the input first (Esc)".to_owned()
         }
         (None, Mode::Typing, Some(_)) => "a question for you, when you pause typing".to_owned(),
         (None, Mode::Typing, None) if state.is_running() => stop.map_or_else(

@@ -477,14 +477,15 @@ fn questions_are_put_one_at_a_time() {
     assert_eq!(world.tap(KeyCode::Char('y')), [Action::Decide(first.id.clone(), Decision::Approve)]);
     world.wait(CALM);
     assert_eq!(world.tap(KeyCode::Char('y')), [], "the second was not put yet");
-    world.state.input.clear();
     let answer = Resolution::Decided(Decision::Approve);
     world.fact(Fact::ApprovalResolved { id: first.id, call_id: first.call_id, answer });
     world.shows(r"  shell rm \u{202e}x  (timeout: 5): allowed");
     world.shows("? may shell run: two");
     world.shows("waits its turn");
     assert_eq!(world.tap(KeyCode::Char('y')), [], "nor could it be read yet");
-    world.wait(CALM);
+    world.type_in("so");
+    world.state.input.clear();
+    world.wait(CALM / 2);
     assert_eq!(world.tap(KeyCode::Char('n')), [], "nor does a letter of what is being written");
     world.state.input.clear();
     world.wait(CALM);

@@ -112,3 +112,49 @@ fn a_turn_that_continues_after_an_answer_announces_nothing() {
     world.fact(serde_json::from_value(opened).unwrap());
     assert_eq!(world.screen(), before);
 }
+
+/// S8.2: who answers one question after the other types nothing: a key before the next question can be read answers nothing and is no
+/// text, and the first letters of a message are there.
+#[test]
+fn keys_right_after_an_answer_are_no_text() {
+    let mut world = World::running();
+    let first = world.question();
+    let mut second = first.clone();
+    (second.id, second.args) = ("apr_2".into(), serde_json::json!({"command": "two"}));
+    world.fact(Fact::ApprovalRequested(second.clone()));
+    world.wait(CALM);
+    assert_eq!(world.tap(KeyCode::Char('y')), [Action::Decide(first.id.clone(), Decision::Approve)]);
+    assert_eq!(world.tap(KeyCode::Char('y')), [], "the second is not put yet");
+    world.fact(super::closed(&first, Resolution::Decided(Decision::Approve)));
+    world.wait(CALM / 2);
+    assert_eq!(world.tap(KeyCode::Char('y')), [], "nor could it be read");
+    assert_eq!(world.state.input.text(), "");
+    world.wait(CALM / 2);
+    assert_eq!(world.tap(KeyCode::Char('y')), [Action::Decide(second.id.clone(), Decision::Approve)]);
+    world.type_in("yes, and then");
+    assert_eq!(world.state.input.text(), "yes, and then");
+}
+
+/// S12.51: at a question the first Esc takes back what was typed, and stops nothing.
+#[test]
+fn esc_empties_the_input_before_it_stops_a_turn_that_asks() {
+    let mut world = World::running();
+    world.question();
+    world.type_in("2");
+    world.shows("empty the input first (Esc)");
+    assert_eq!((world.tap(KeyCode::Esc), world.state.input.text()), (Vec::new(), ""));
+    assert!(!world.tap(KeyCode::Esc).is_empty(), "another one stops");
+}
+
+#[test]
+fn a_command_that_there_is_not_names_the_one_that_was_meant() {
+    let mut world = World::running();
+    for (typed, said) in [
+        ("/stat", "command /stat not found; did you mean /status?"),
+        ("/reveiw", "command /reveiw not found; did you mean /review?"),
+        ("/nonsense", "command /nonsense not found; /help lists the commands"),
+    ] {
+        world.say(typed);
+        world.shows(said);
+    }
+}
