@@ -38,6 +38,9 @@ const LEASE: Duration = Duration::from_secs(10);
 /// How many sessions may be open, unless it is said.
 const ROOM: u32 = 10_000;
 
+/// What learns until when the sessions are held.
+type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
+
 /// An agent that the host offers.
 pub(crate) struct Offered {
     pub(crate) agent: Agent,
@@ -69,6 +72,7 @@ pub struct HostBuilder {
     unload: Duration,
     name: Option<String>,
     is_durable: bool,
+    on_lease: Option<OnLease>,
 }
 
 /// What the routes of a host see.
@@ -77,6 +81,7 @@ pub(crate) struct HostState {
     pub(crate) agents: BTreeMap<String, Offered>,
     pub(crate) is_durable: bool,
     unload: Duration,
+    on_lease: Option<OnLease>,
     /// None once the host has drained. Read while a session is opened, so a drain waits for those.
     node: RwLock<Option<Node>>,
     /// Held for one look or one entry; no other lock is taken under it.
@@ -124,6 +129,13 @@ impl HostBuilder {
         self
     }
 
+    /// Sets the listener that learns until when this process holds its sessions, each time that the lease is taken or renewed
+    /// ([`SessionBuilder::on_lease`](safepoint::session::SessionBuilder::on_lease)).
+    pub fn on_lease(mut self, listener: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        self.on_lease = Some(Arc::new(listener));
+        self
+    }
+
     /// The store ends with the process: sessions say `"durable": false`.
     pub fn in_memory(mut self) -> Self {
         self.is_durable = false;
@@ -153,6 +165,7 @@ impl HostBuilder {
             agents: self.agents,
             is_durable: self.is_durable,
             unload: self.unload,
+            on_lease: self.on_lease,
             node: RwLock::new(Some(node)),
             open: Mutex::default(),
             places: Arc::new(Semaphore::new(self.running)),
@@ -177,6 +190,7 @@ impl Host {
             unload: UNLOAD,
             name: None,
             is_durable: true,
+            on_lease: None,
         }
     }
 
@@ -313,7 +327,13 @@ impl HostState {
         let Some(node) = &*node else { return Err(Error::NoSession(id.clone())) };
         let Some(offered) = self.agents.get(&setup.agent) else { return Err(Error::NoSession(id.clone())) };
         let row = self.store.open(id).await?;
-        let opened = open::take(node, &row, &offered.agent, &self.places, self.unload).await?;
+        let begun = open::OpenedWith {
+            agent: offered.agent.clone(),
+            places: Arc::clone(&self.places),
+            unload: self.unload,
+            on_lease: self.on_lease.clone(),
+        };
+        let opened = open::take(node, &row, begun).await?;
         Ok(Arc::new(opened))
     }
 

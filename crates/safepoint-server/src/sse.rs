@@ -236,15 +236,14 @@ impl Reader {
                 continue;
             }
             self.sent = position.or(self.sent);
+            if let (Until::Item(meant), Ends::Item(number)) = (self.until, ends)
+                && meant == number
+            {
+                return self.end_with_item(number).await;
+            }
             self.piece.extend_from_slice(&bytes);
-            match (self.until, ends) {
-                (Until::Item(meant), Ends::Item(number)) if meant == number => {
-                    return self.end_with_item(number).await;
-                }
-                (Until::Turn(_), ends) if self.has_ended(ends) => {
-                    return self.end("end", &json!({"type": "end"}));
-                }
-                _ => {}
+            if self.has_ended(ends) {
+                return self.end("end", &json!({"type": "end"}));
             }
         }
     }
