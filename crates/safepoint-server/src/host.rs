@@ -90,6 +90,8 @@ pub(crate) struct HostState {
     scope: Scope,
     quiet: StopHandle,
     draining: watch::Sender<bool>,
+    /// Changes when a session was opened.
+    opens: watch::Sender<()>,
     /// Whether a request has asked for the drain.
     drain_asked: watch::Sender<bool>,
 }
@@ -172,6 +174,7 @@ impl HostBuilder {
             scope,
             quiet,
             draining: watch::Sender::new(false),
+            opens: watch::Sender::new(()),
             drain_asked: watch::Sender::new(false),
         };
         let inner = Arc::new(inner);
@@ -285,6 +288,11 @@ impl HostState {
         found.and_then(Result::ok)
     }
 
+    /// What changes when a session was opened.
+    pub(crate) fn opens(&self) -> watch::Receiver<()> {
+        self.opens.subscribe()
+    }
+
     /// Waits until this process does not have the session open.
     ///
     /// # Cancel safety
@@ -314,6 +322,7 @@ impl HostState {
             let found = host.take(&id, &setup).await;
             let session = found.as_ref().ok().cloned();
             opened.send_replace(Some(found));
+            host.opens.send_replace(());
             if let Some(session) = session {
                 session.follow(Arc::clone(&host.store)).await;
             }
