@@ -76,7 +76,7 @@ async fn a_stop_over_http_closes_the_socket_of_the_model() {
     world.end().await;
 }
 
-/// S13.5: no answer says that a turn is stopped while a tool that hears no stop still runs, and each says what is waited for.
+/// S13.5: no answer says that a turn is stopped while a tool that ignores its stop still runs, and each says what is waited for.
 #[tokio::test]
 async fn no_answer_says_stopped_before_the_turn_has_settled() {
     let tools = GateTools::new();

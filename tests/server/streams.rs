@@ -150,7 +150,7 @@ async fn a_reader_that_takes_nothing_delays_no_other() {
     world.end().await;
 }
 
-/// What comes on this connection until nothing is alive of so many turns.
+/// What comes on this connection until nothing is alive of this number of turns.
 async fn all_of(mut late: TcpStream, turns: usize) -> String {
     let mut text = String::new();
     while text.matches("event: turn_quiet").count() < turns {
