@@ -6,6 +6,7 @@
 #[doc = include_str!("../docs/guides/own-model.md")]
 #[doc = include_str!("../docs/guides/own-store.md")]
 #[doc = include_str!("../docs/guides/provider-side.md")]
+#[doc = include_str!("../docs/guides/server.md")]
 #[doc = include_str!("../docs/guides/sessions.md")]
 #[doc = include_str!("../docs/guides/testing.md")]
 #[doc = include_str!("../docs/guides/web.md")]

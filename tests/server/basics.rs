@@ -2,10 +2,11 @@
 
 use safepoint::{
     StopRequest,
+    approval::ApprovalMode,
     ids::SessionId,
     raw::{StoredStop, store_stop},
 };
-use safepoint_testkit::{script::Reply, wait::InTime as _};
+use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::json;
 
 use super::world::{World, says, served};
@@ -72,5 +73,34 @@ async fn a_stop_over_http_closes_the_socket_of_the_model() {
     );
     let none = world.client.post(&path, &json!({})).await;
     assert_eq!((none.status, none.code()), (409, "no_active_turn"));
+    world.end().await;
+}
+
+/// S13.5: no answer says that a turn is stopped while a tool that ignores its stop still runs, and each says what is waited for.
+#[tokio::test]
+async fn no_answer_says_stopped_before_the_turn_has_settled() {
+    let tools = GateTools::new();
+    let agent = says([Reply::call("deaf", json!({}))]).approvals(ApprovalMode::Auto).tool(tools.deaf("deaf"));
+    let world = World::of(agent.build()).await;
+    let session = world.session("Go.").await;
+    let mut events = world.client.events(&session, "").await;
+    events.until("call_started").await;
+    let path = format!("/v1/sessions/{session}/stop?wait=settled&timeout_ms=50");
+    let asked = world.client.post(&path, &json!({"mode": "now"})).await;
+    assert_eq!((asked.status, asked.body["receipt"].is_null()), (202, true), "{asked:?}");
+    assert!(["requested", "observed"].contains(&asked.body["state"].as_str().unwrap()), "{asked:?}");
+    assert!(asked.body["waits_for"].to_string().contains("deaf"), "{asked:?}");
+    let number = asked.body["number"].as_u64().unwrap();
+    let seen = world.client.get(&format!("/v1/sessions/{session}/stops/{number}")).await.body;
+    assert!(seen["receipt"].is_null() && seen["quiet"].is_null(), "{seen}");
+    assert_eq!(
+        world.client.get(&format!("/v1/sessions/{session}/turns/turn-1")).await.body["outcome"],
+        json!(null)
+    );
+    tools.gate().open_for_all();
+    let path = format!("/v1/sessions/{session}/stop?wait=quiet");
+    let over = world.client.post(&path, &json!({"mode": "now"})).await;
+    assert!([200, 409].contains(&over.status), "{over:?}");
+    assert_eq!(world.rest(&session, 1).await["outcome"], "interrupted");
     world.end().await;
 }

@@ -6,7 +6,7 @@ use safepoint_testkit::wait::InTime as _;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
 
 /// A client with a token.
@@ -99,7 +99,26 @@ impl Client {
         more: &[(&str, &str)],
         body: Option<&Value>,
     ) -> TcpStream {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        self.sent_on(stream, method, path, (more, body)).await
+    }
+
+    /// A connection whose system takes little for a client that does not read, on which a stream was asked for.
+    pub(crate) async fn narrow(&self, path: &str) -> TcpStream {
+        const LITTLE: u32 = 4_096;
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(LITTLE).unwrap();
+        let stream = socket.connect(self.address).await.unwrap();
+        self.sent_on(stream, "GET", path, (&[], None)).await
+    }
+
+    async fn sent_on(
+        &self,
+        mut stream: TcpStream,
+        method: &str,
+        path: &str,
+        (more, body): (&[(&str, &str)], Option<&Value>),
+    ) -> TcpStream {
         let mut head = format!("{method} {path} HTTP/1.0\r\n");
         let named = |name: &str| more.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         if !named("host") {

@@ -1,10 +1,10 @@
 //! Events as a stream: ids, readers that come back, readers that are slow, and what ends a stream.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::{Value, json};
-use tokio::io::AsyncReadExt as _;
+use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
 use super::{
     client::{Sent, Stream},
@@ -123,32 +123,43 @@ async fn the_stream_of_a_turn_ends_with_it() {
 /// S13.8: a reader that takes nothing delays neither the run nor another reader, and what it finds later is what was recorded.
 #[tokio::test]
 async fn a_reader_that_takes_nothing_delays_no_other() {
-    let long = "word ".repeat(20_000);
-    let world =
-        World::of(says([Reply::text(long.clone()).paced(5, std::time::Duration::ZERO)]).build()).await;
-    let session = world.empty().await;
+    let long = "word ".repeat(12_000);
+    let streams = || Reply::text(long.clone()).paced(5, Duration::ZERO);
+    let replies = [Reply::text("First."), streams(), streams()];
+    let world = World::of(says(replies).build()).await;
+    let session = world.session("first").await;
+    world.rest(&session, 1).await;
     let path = format!("/v1/sessions/{session}/events");
     let mut stalled = Vec::new();
-    for _ in 0..20 {
-        stalled.push(world.client.sent("GET", &path, &[], None).await);
+    for _ in 0..5 {
+        stalled.push(world.client.narrow(&path).await);
     }
     let mut reads = world.client.events(&session, "").await;
-    world.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": "go"})).await;
-    assert_eq!(world.rest(&session, 1).await["outcome"], "completed");
-    let seen = until_quiet(&mut reads, 1).await;
-    let ended = seen.iter().find(|(_, data)| data["type"] == "model_ended").unwrap();
-    assert_eq!(ended.1["text"].as_str(), Some(long.as_str()));
+    until_quiet(&mut reads, 1).await;
+    for turn in [2, 3] {
+        world.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": "go"})).await;
+        assert_eq!(world.rest(&session, turn).await["outcome"], "completed");
+        let seen = until_quiet(&mut reads, turn).await;
+        let ended = seen.iter().find(|(_, data)| data["type"] == "model_ended").unwrap();
+        assert_eq!(ended.1["text"].as_str(), Some(long.as_str()));
+    }
+    let text = all_of(stalled.pop().unwrap(), 3).in_time("what a slow reader gets").await;
+    assert_eq!(text.matches("event: model_ended").count(), 3);
+    assert!(text.contains("event: missed"), "what streamed was not kept for it");
+    drop(stalled);
+    world.end().await;
+}
+
+/// What comes on this connection until nothing is alive of this number of turns.
+async fn all_of(mut late: TcpStream, turns: usize) -> String {
     let mut text = String::new();
-    let mut late = stalled.pop().unwrap();
-    while !text.contains("event: turn_quiet") {
+    while text.matches("event: turn_quiet").count() < turns {
         let mut piece = [0; 65_536];
-        let count = late.read(&mut piece).in_time("what a slow reader gets").await.unwrap();
+        let count = late.read(&mut piece).await.unwrap();
         assert!(count > 0, "it ended");
         text.push_str(&String::from_utf8_lossy(&piece[..count]));
     }
-    assert_eq!(text.matches("event: model_ended").count(), 1);
-    drop(stalled);
-    world.end().await;
+    text
 }
 
 /// S13.2: a client that goes away, whatever it was in the middle of, stops nothing.

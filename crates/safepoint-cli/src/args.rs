@@ -14,6 +14,7 @@ pub(crate) mod names;
 pub(crate) mod practice;
 pub(crate) mod run;
 pub(crate) mod sandbox;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod store;
 pub(crate) mod trace;
@@ -31,6 +32,7 @@ use self::{
     practice::PracticeArgs,
     run::{ResumeArgs, RunArgs},
     sandbox::SandboxArgs,
+    serve::{ServeArgs, TokenArgs},
     sessions::SessionsCommand,
     store::StoreCommand,
     trace::TraceArgs,
@@ -99,6 +101,10 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     /// Run a command in the sandbox of an agent's commands, or list what this system enforces of it
     Sandbox(SandboxArgs),
+    /// Serve sessions over HTTP, for programs, pages and editors
+    Serve(Box<ServeArgs>),
+    /// Make, list and revoke the tokens of the server
+    Token(TokenArgs),
     /// Serve the scripted practice model, which needs no key
     Practice(PracticeArgs),
 }

@@ -13,6 +13,7 @@ pub(crate) mod principal;
 pub(crate) mod push;
 pub(crate) mod run;
 pub(crate) mod sandbox;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod steer;
 pub(crate) mod stop;

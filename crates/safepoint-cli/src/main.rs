@@ -24,8 +24,8 @@ use crate::{
     args::{Cli, Command, chat::ChatArgs, store::StoreCommand},
     command::{
         approvals::{self, Verb},
-        chat, completions, config, demo, doctor, mcp, practice, push, run, sandbox, sessions, steer, stop,
-        store, trace, withdraw,
+        chat, completions, config, demo, doctor, mcp, practice, push, run, sandbox, serve, sessions, steer,
+        stop, store, trace, withdraw,
     },
     output::Unwritten,
     render::hints,
@@ -72,6 +72,8 @@ fn main() -> ExitCode {
             Some(Command::Doctor(args)) => doctor::doctor(args).await,
             Some(Command::Completions(args)) => completions::completions(args),
             Some(Command::Sandbox(args)) => sandbox::sandbox(args).await,
+            Some(Command::Serve(args)) => serve::serve(*args).await,
+            Some(Command::Token(args)) => serve::token(args),
             Some(Command::Practice(args)) => practice::practice(args).await,
         }
     });

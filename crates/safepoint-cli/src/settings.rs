@@ -35,6 +35,8 @@ pub(crate) mod remembered;
 pub(crate) mod rules;
 pub(crate) mod sandbox;
 pub(crate) mod secrets;
+#[cfg_attr(not(any(feature = "serve", test)), expect(dead_code, reason = "`serve` alone uses what is read"))]
+pub(crate) mod server;
 pub(crate) mod snapshots;
 pub(crate) mod sources;
 pub(crate) mod store;

@@ -37,6 +37,13 @@ impl Access {
         Self::by(move |parts| file.principal(bearer(&parts.headers)?))
     }
 
+    /// By the tokens of this file too.
+    pub fn or_tokens(self, path: impl Into<PathBuf>) -> Self {
+        let (first, file) = (self.login, TokenFile::new(path));
+        let login = move |parts: &Parts| first(parts).or_else(|| file.principal(bearer(&parts.headers)?));
+        Self { login: Arc::new(login), ..self }
+    }
+
     /// By a login of your own: it names who sends this request, or none.
     pub fn by(login: impl Fn(&Parts) -> Option<Principal> + Send + Sync + 'static) -> Self {
         Self { login: Arc::new(login), hosts: Vec::new(), origins: Vec::new(), port: None }

@@ -38,6 +38,9 @@ const LEASE: Duration = Duration::from_secs(10);
 /// How many sessions may be open, unless it is said.
 const ROOM: u32 = 10_000;
 
+/// What learns until when the sessions are held.
+type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
+
 /// An agent that the host offers.
 pub(crate) struct Offered {
     pub(crate) agent: Agent,
@@ -69,6 +72,7 @@ pub struct HostBuilder {
     unload: Duration,
     name: Option<String>,
     is_durable: bool,
+    on_lease: Option<OnLease>,
 }
 
 /// What the routes of a host see.
@@ -77,6 +81,7 @@ pub(crate) struct HostState {
     pub(crate) agents: BTreeMap<String, Offered>,
     pub(crate) is_durable: bool,
     unload: Duration,
+    on_lease: Option<OnLease>,
     /// None once the host has drained. Read while a session is opened, so a drain waits for those.
     node: RwLock<Option<Node>>,
     /// Held for one look or one entry; no other lock is taken under it.
@@ -85,6 +90,8 @@ pub(crate) struct HostState {
     scope: Scope,
     quiet: StopHandle,
     draining: watch::Sender<bool>,
+    /// Changes when a session was opened.
+    opens: watch::Sender<()>,
     /// Whether a request has asked for the drain.
     drain_asked: watch::Sender<bool>,
 }
@@ -124,6 +131,13 @@ impl HostBuilder {
         self
     }
 
+    /// Sets the listener that learns until when this process holds its sessions, each time that the lease is taken or renewed
+    /// ([`SessionBuilder::on_lease`](safepoint::session::SessionBuilder::on_lease)).
+    pub fn on_lease(mut self, listener: impl Fn(Duration) + Send + Sync + 'static) -> Self {
+        self.on_lease = Some(Arc::new(listener));
+        self
+    }
+
     /// The store ends with the process: sessions say `"durable": false`.
     pub fn in_memory(mut self) -> Self {
         self.is_durable = false;
@@ -153,12 +167,14 @@ impl HostBuilder {
             agents: self.agents,
             is_durable: self.is_durable,
             unload: self.unload,
+            on_lease: self.on_lease,
             node: RwLock::new(Some(node)),
             open: Mutex::default(),
             places: Arc::new(Semaphore::new(self.running)),
             scope,
             quiet,
             draining: watch::Sender::new(false),
+            opens: watch::Sender::new(()),
             drain_asked: watch::Sender::new(false),
         };
         let inner = Arc::new(inner);
@@ -177,6 +193,7 @@ impl Host {
             unload: UNLOAD,
             name: None,
             is_durable: true,
+            on_lease: None,
         }
     }
 
@@ -271,6 +288,11 @@ impl HostState {
         found.and_then(Result::ok)
     }
 
+    /// What changes when a session was opened.
+    pub(crate) fn opens(&self) -> watch::Receiver<()> {
+        self.opens.subscribe()
+    }
+
     /// Waits until this process does not have the session open.
     ///
     /// # Cancel safety
@@ -300,6 +322,7 @@ impl HostState {
             let found = host.take(&id, &setup).await;
             let session = found.as_ref().ok().cloned();
             opened.send_replace(Some(found));
+            host.opens.send_replace(());
             if let Some(session) = session {
                 session.follow(Arc::clone(&host.store)).await;
             }
@@ -313,7 +336,13 @@ impl HostState {
         let Some(node) = &*node else { return Err(Error::NoSession(id.clone())) };
         let Some(offered) = self.agents.get(&setup.agent) else { return Err(Error::NoSession(id.clone())) };
         let row = self.store.open(id).await?;
-        let opened = open::take(node, &row, &offered.agent, &self.places, self.unload).await?;
+        let begun = open::OpenedWith {
+            agent: offered.agent.clone(),
+            places: Arc::clone(&self.places),
+            unload: self.unload,
+            on_lease: self.on_lease.clone(),
+        };
+        let opened = open::take(node, &row, begun).await?;
         Ok(Arc::new(opened))
     }
 

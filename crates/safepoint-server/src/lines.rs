@@ -12,9 +12,13 @@ use bytes::Bytes;
 use safepoint::{
     event::{EventKind, EventLine, Fact},
     ids::TurnId,
-    raw::JournalFact,
+    raw::{
+        JournalFact,
+        line::{LineText, into_parts},
+    },
     session::SessionEvent,
 };
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -85,8 +89,34 @@ pub(crate) fn frame(id: Option<EventPlace>, event: &str, data: &impl std::fmt::D
 }
 
 /// The line of an event as a frame.
-pub(crate) fn frame_of(line: &EventLine, id: Option<EventPlace>) -> Bytes {
-    frame(id, line.kind(), line)
+pub(crate) fn frame_of(line: EventLine, id: Option<EventPlace>) -> Bytes {
+    let kind = line.kind().to_owned();
+    frame(id, &kind, &text_of(line))
+}
+
+/// The JSON of a line. Its number among the lines of one encoder is none of a stream, which more than one encoder makes.
+pub(crate) fn text_of(line: EventLine) -> String {
+    let (fields, texts) = into_parts(line);
+    serde_json::to_string(&Unnumbered { fields, texts }).expect("a line is JSON")
+}
+
+struct Unnumbered {
+    fields: Value,
+    texts: Vec<(&'static str, LineText)>,
+}
+
+impl Serialize for Unnumbered {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = self.fields.as_object().into_iter().flatten().filter(|(name, _)| *name != "seq");
+        let mut line = serializer.serialize_map(None)?;
+        for (name, value) in fields {
+            line.serialize_entry(name, value)?;
+        }
+        for (name, text) in &self.texts {
+            line.serialize_entry(name, text)?;
+        }
+        line.end()
+    }
 }
 
 /// The newest frames of one session.

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use safepoint::stop::{Scope, StopHandle};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{Instant, Sleep, sleep, timeout},
 };
@@ -31,6 +31,10 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const HEAD: usize = 16 << 10;
 /// How long a client may take nothing of what is sent.
 const STALLED: Duration = Duration::from_secs(30);
+/// What the system takes for a client that reads nothing, in bytes; it doubles that for its own use.
+const SENT: u32 = 64 << 10;
+/// How many connections may wait to be accepted.
+const WAITING: u32 = 1_024;
 /// How long the last answers may take, once the host has drained.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// How long the listener waits where no connection can be had, as without a free descriptor.
@@ -54,7 +58,12 @@ impl HostServer {
     /// # Cancel safety
     /// Nothing listens.
     pub async fn bind(address: SocketAddr, host: &Host, access: Access) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        // Connections have what their listener has.
+        socket.set_send_buffer_size(SENT)?;
+        socket.bind(address)?;
+        let listener = socket.listen(WAITING)?;
         let address = listener.local_addr()?;
         let router = router(host, access.on_port(address.port()));
         Ok(Self { listener, address, router, host: host.clone() })

@@ -22,7 +22,7 @@ use safepoint::{
     store::SessionRow,
 };
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::{
     host::{setup::Setup, shown::Seat},
@@ -236,15 +236,14 @@ impl Reader {
                 continue;
             }
             self.sent = position.or(self.sent);
+            if let (Until::Item(meant), Ends::Item(number)) = (self.until, ends)
+                && meant == number
+            {
+                return self.end_with_item(number).await;
+            }
             self.piece.extend_from_slice(&bytes);
-            match (self.until, ends) {
-                (Until::Item(meant), Ends::Item(number)) if meant == number => {
-                    return self.end_with_item(number).await;
-                }
-                (Until::Turn(_), ends) if self.has_ended(ends) => {
-                    return self.end("end", &json!({"type": "end"}));
-                }
-                _ => {}
+            if self.has_ended(ends) {
+                return self.end("end", &json!({"type": "end"}));
             }
         }
     }
@@ -266,16 +265,20 @@ impl Reader {
 
     /// Waits until there is more in the journal, or the session is opened here.
     async fn look(&mut self, head: u64) {
+        let host = Arc::clone(&self.app.host);
+        let mut opens = host.opens();
         let looked = async {
             loop {
-                sleep(LOOK).await;
-                let is_open = self.app.host.opened(&self.session).is_some();
-                let has_grown = match self.app.host.store.open(&self.session).await {
-                    Ok(row) => row.head > head,
-                    Err(_gone) => true,
-                };
-                if is_open || has_grown || self.app.host.is_draining() {
+                if host.opened(&self.session).is_some() || host.is_draining() {
                     return;
+                }
+                // A session that was opened here shows what streams; what another process records is looked for.
+                if timeout(LOOK, opens.changed()).await.is_ok() {
+                    continue;
+                }
+                match host.store.open(&self.session).await {
+                    Ok(row) if row.head == head => {}
+                    Ok(_) | Err(_) => return,
                 }
             }
         };

@@ -45,7 +45,7 @@ fn the_file_of_tokens_is_as_it_was() {
 /// The document has the fields of each body (`SessionAsk`, `ItemAsk`, `PolicyWord`, `OrWord`, `StopAsk`, `What`, `ReachWord`,
 /// `DecisionAsk`, `DecisionWord`, `AccessScope`) and of each answer (`AgentAnswer`, `SessionAnswer`, `SessionState`, `OpenAt`,
 /// `RunningTurn`, `ListPage`, `ItemAnswer`, `ItemState`, `StopAnswer`, `StopState`, `TurnAnswer`, `ApprovalAnswer`,
-/// `DecisionAnswer`, `StepAnswer`, `DoneAnswer`). What the store keeps with a session is a `Setup`, tested where it is.
+/// `DecisionAnswer`, `StepAnswer`, `DoneAnswer`). An `Unnumbered` is a line of `docs/schema/event.json` without its `seq`. What the store keeps with a session is a `Setup`, tested where it is.
 #[test]
 fn the_document_of_the_api_is_as_it_was() {
     let text = serde_json::to_string_pretty(&document()).unwrap();

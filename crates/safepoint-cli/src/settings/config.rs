@@ -25,6 +25,7 @@ use crate::{
         project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         rules::{Rules, Written},
         sandbox::Sandbox,
+        server::ServerSettings,
     },
 };
 
@@ -57,6 +58,9 @@ pub(crate) struct Config {
     project: Option<bool>,
     theme: Option<Theme>,
     notify: Option<Notify>,
+    pub(crate) server: ServerSettings,
+    /// Each as it is written: [`agents`](super::server::agents) reads them.
+    agents: toml::Table,
     /// Whether a conversation on a terminal is stored, if it is not said.
     pub(crate) keep: Option<bool>,
     #[serde(skip)]

@@ -59,6 +59,15 @@ pub(crate) enum Seen {
     Again,
 }
 
+/// What a session is opened with.
+pub(super) struct OpenedWith {
+    pub(super) agent: Agent,
+    pub(super) places: Arc<Semaphore>,
+    /// How long it may be at rest.
+    pub(super) unload: Duration,
+    pub(super) on_lease: Option<Arc<dyn Fn(Duration) + Send + Sync>>,
+}
+
 /// Opens it on the node.
 ///
 /// # Errors
@@ -66,17 +75,15 @@ pub(crate) enum Seen {
 ///
 /// # Cancel safety
 /// The session may have been taken: it stays with the node until that leaves.
-pub(super) async fn take(
-    node: &Node,
-    row: &SessionRow,
-    agent: &Agent,
-    places: &Arc<Semaphore>,
-    unload: Duration,
-) -> Result<OpenSession, Error> {
-    let place = RunningPlace::among(places);
-    let planner = PlacedPlanner::new(agent.clone(), place.clone());
-    let session: Session<String> = Session::builder(planner).open_on(node, row.id.clone()).await?;
-    drop(session.stop(SessionStop::when_idle_for(unload)));
+pub(super) async fn take(node: &Node, row: &SessionRow, begun: OpenedWith) -> Result<OpenSession, Error> {
+    let place = RunningPlace::among(&begun.places);
+    let planner = PlacedPlanner::new(begun.agent, place.clone());
+    let mut builder = Session::builder(planner);
+    if let Some(listener) = begun.on_lease {
+        builder = builder.on_lease(move |until| listener(until));
+    }
+    let session: Session<String> = builder.open_on(node, row.id.clone()).await?;
+    drop(session.stop(SessionStop::when_idle_for(begun.unload)));
     let (joins, joining) = mpsc::unbounded_channel();
     Ok(OpenSession {
         session,

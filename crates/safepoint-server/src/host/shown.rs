@@ -131,7 +131,7 @@ impl Shower {
             SessionEvent::Run { event, .. } if !event.kind.is_provisional() && line.is_none() => {}
             _ => {
                 if let Some(line) = line {
-                    let bytes = frame_of(&line, None);
+                    let bytes = frame_of(line, None);
                     self.tail.show(Frame { bytes, position: None, ends: Ends::Nothing });
                 }
             }
@@ -170,7 +170,7 @@ impl Shower {
     fn show_step(&mut self, step: &JournalStep) {
         let Some(line) = self.kept.step(step) else { return };
         let position = step.position;
-        let bytes = frame_of(&line, Some(EventPlace { epoch: self.epoch, position }));
+        let bytes = frame_of(line, Some(EventPlace { epoch: self.epoch, position }));
         let ends = Ends::of(step.what.as_ref().ok());
         self.tail.show(Frame { bytes, position: Some(position), ends });
     }

@@ -14,7 +14,7 @@ use crate::{
     answer::{ItemState, ListPage, StepAnswer},
     ask::parsed,
     host::read::{epoch_at, turns},
-    lines::EventPlace,
+    lines::{EventPlace, text_of},
     problem::{Answered, Problem},
     sse::{Reader, Until, nothing_more},
 };
@@ -70,7 +70,7 @@ pub(crate) async fn timeline(call: Call) -> Answered<Response> {
         }
         is_more = data.len() == limit;
         if !is_more {
-            let event = serde_json::to_value(&line).unwrap_or_default();
+            let event = serde_json::from_str(&text_of(line)).unwrap_or_default();
             data.push(StepAnswer { position: step.position, id: place.to_string(), at: step.at, event });
         }
     })

@@ -63,7 +63,7 @@ impl Reader {
             let is_new = sent.is_none_or(|sent| sent < step.position) && step.position <= upto;
             if let Some(line) = line.filter(|_| is_new && !is_over) {
                 let place = EventPlace { epoch, position: step.position };
-                replayed.extend_from_slice(&frame_of(&line, Some(place)));
+                replayed.extend_from_slice(&frame_of(line, Some(place)));
             }
             if step.position <= upto {
                 is_over |= self.has_ended(Ends::of(step.what.as_ref().ok()));

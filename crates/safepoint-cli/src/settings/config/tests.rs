@@ -1,6 +1,6 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
 //! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`,
-//! the `Theme`, `Notify`, each `OwnPrice`.
+//! the `Theme`, `Notify`, each `OwnPrice`, the `ServerSettings`.
 
 use std::path::Path;
 
@@ -37,6 +37,8 @@ fn every_key_is_read() {
         theme,
         notify,
         keep,
+        server,
+        agents,
         expiry,
         read: _,
     } = config;
@@ -48,6 +50,9 @@ fn every_key_is_read() {
     assert!(expiry.is_some() && snapshots.is_some() && mode.is_some() && project.is_some());
     assert!(theme.is_some() && keep.is_some() && notify.is_some());
     assert_eq!(mcp.all().unwrap().len(), 3);
+    let ServerSettings { listen, hosts, origins, running, .. } = &server;
+    assert!(listen.is_some() && hosts.len() == 1 && origins.len() == 1 && *running == Some(20));
+    assert!(server.unload().unwrap().is_some() && server.drain().unwrap().is_some() && agents.len() == 1);
 }
 
 /// Words that stand for a choice.

@@ -18,7 +18,7 @@ pub(crate) enum Taking {
 }
 
 /// Every key of a config file.
-pub(crate) const KEYS: [(&str, Taking); 25] = [
+pub(crate) const KEYS: [(&str, Taking); 27] = [
     ("model", Taking::WithConsent),
     ("base_url", Taking::Never("it decides to whom keys and messages go")),
     ("api_key_env", Taking::Never("it decides which key is sent")),
@@ -43,6 +43,8 @@ pub(crate) const KEYS: [(&str, Taking); 25] = [
     ("keep", Taking::Never("it decides whether your conversations are stored")),
     ("theme", Taking::Never("it is about your terminal")),
     ("notify", Taking::Never("it is about your terminal")),
+    ("server", Taking::Never("it decides who may use this machine over HTTP")),
+    ("agents", Taking::Never("it decides who may use this machine over HTTP")),
     ("prices", Taking::Never("it would change the costs that you see")),
 ];
 

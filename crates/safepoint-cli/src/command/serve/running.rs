@@ -1,0 +1,134 @@
+//! A server from its first line to its drain.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use safepoint_server::{Access, Host, HostServer};
+use serde_json::json;
+
+use super::{
+    agents::ServedAgent,
+    tokens::{of_this_server, place},
+};
+use crate::{
+    args::{run::OnDisconnect, serve::ServeArgs},
+    exit::{self, code},
+    output,
+    settings::{
+        AgentSettings,
+        config::{self, Config},
+        server::{self, ServerSettings},
+        store::{kept_in, open_store},
+    },
+    signals::Signals,
+};
+
+/// Where it listens, unless it is said.
+const PORT: u16 = 7717;
+/// How long turns may take to stop at the end, unless it is said.
+const DRAIN: Duration = Duration::from_secs(20);
+
+/// An agent before it is made.
+struct Wanted {
+    name: String,
+    description: String,
+    settings: AgentSettings,
+}
+
+/// Serves until a signal, or until a client drains it.
+pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
+    // First: a signal from now on drains.
+    let mut signals = Signals::listen(OnDisconnect::Detach)?;
+    let (of_server, wanted) = wanted(&args)?;
+    let store = open_store(args.store.clone())?;
+    let mut builder = Host::builder(store);
+    if let Some(running) = of_server.running {
+        builder = builder.running(running);
+    }
+    if let Some(unload) = of_server.unload()? {
+        builder = builder.unload(unload);
+    }
+    let mut served = Vec::new();
+    for Wanted { name, description, settings } in wanted {
+        let one = Arc::new(ServedAgent::of(&name, settings).await?);
+        builder = builder.described(name, description, one.agent.clone());
+        served.push(one);
+    }
+    let lives = served.clone();
+    let builder = builder.on_lease(move |until| lives.iter().for_each(|one| one.deadline.extend(until)));
+    let host = builder.start().await.context("the store cannot be joined")?;
+    let drain = args.drain.or(of_server.drain()?).unwrap_or(DRAIN);
+    let left = listen(&args, &of_server, (&host, drain), &mut signals).await?;
+    for one in &served {
+        one.close().await;
+    }
+    Ok(if left == 0 { ExitCode::SUCCESS } else { exit::with(code::OTHER) })
+}
+
+/// Listens, and drains; how many connections were left.
+async fn listen(
+    args: &ServeArgs,
+    of_server: &ServerSettings,
+    (host, drain): (&Host, Duration),
+    signals: &mut Signals,
+) -> anyhow::Result<usize> {
+    let address =
+        args.listen.or(of_server.listen).unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+    let (shown, own) = of_this_server()?;
+    let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own);
+    for name in &of_server.hosts {
+        access = access.host(name.clone());
+    }
+    for origin in &of_server.origins {
+        access = access.origin(origin.clone());
+    }
+    let server = HostServer::bind(address, host, access)
+        .await
+        .with_context(|| format!("{address} cannot be listened on"))?;
+    let url = format!("http://{}", server.address());
+    output::say_json(json!({ "listening": url, "token": shown }))?;
+    output::tell(format_args!("Serving at {url}; the token of this user is in {}", shown.display()));
+    let last = server.serve_until(async { _ = signals.next().await }).await;
+    output::tell(format_args!(
+        "Draining: turns stop within {} s; another signal stops them now",
+        drain.as_secs()
+    ));
+    let mut drains = pin!(host.drain(drain));
+    tokio::select! {
+        biased;
+        // First: what has drained needs no signal.
+        () = &mut drains => {}
+        // The drain goes no further by this branch: what it has stopped stays stopped, and the program ends.
+        _ = signals.next() => output::tell("Stopping now"),
+    }
+    Ok(last.finish().await)
+}
+
+/// What the config file and the flags say.
+fn wanted(args: &ServeArgs) -> anyhow::Result<(ServerSettings, Vec<Wanted>)> {
+    let named = args.agent.config.as_deref();
+    let file = config::text(named)?;
+    let (config, agents) = match &file {
+        Some((path, text)) => (Config::read(path.clone(), text)?, server::agents(path, text)?),
+        None => (Config::default(), Vec::new()),
+    };
+    let of_server = config.server.clone();
+    let kept_in = kept_in(Some(&String::new()), args.store.as_ref())?;
+    let filled =
+        |config: Config| AgentSettings { kept_in: kept_in.clone(), ..config.fill(args.agent.clone()) };
+    if agents.is_empty() {
+        let (name, description) = ("default".to_owned(), String::new());
+        return Ok((of_server, vec![Wanted { name, description, settings: filled(config) }]));
+    }
+    let wanted = agents.into_iter().map(|one| {
+        let settings = filled(one.config);
+        Wanted { name: one.name, description: one.description, settings }
+    });
+    Ok((of_server, wanted.collect()))
+}

@@ -1,0 +1,109 @@
+//! What the config file says of `safepoint serve`: where it listens, and the agents by their names.
+
+use std::{net::SocketAddr, path::Path, time::Duration};
+
+use serde::Deserialize;
+use toml::Table;
+
+use super::config::Config;
+use crate::{args::duration::parse, exit::Usage};
+
+/// `[server]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ServerSettings {
+    pub(crate) listen: Option<SocketAddr>,
+    /// Names beside the loopback's under which the server is reached.
+    pub(crate) hosts: Vec<String>,
+    /// Pages elsewhere that may call.
+    pub(crate) origins: Vec<String>,
+    /// How many turns may run at once.
+    pub(crate) running: Option<usize>,
+    unload: Option<String>,
+    drain: Option<String>,
+}
+
+/// An agent of the config file.
+pub(crate) struct NamedAgent {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    /// The file as it is for this agent.
+    pub(crate) config: Config,
+}
+
+impl ServerSettings {
+    /// How long a session may be at rest before it is closed.
+    ///
+    /// # Errors
+    /// If it is no duration.
+    pub(crate) fn unload(&self) -> Result<Option<Duration>, Usage> {
+        of("unload", self.unload.as_deref())
+    }
+
+    /// How long turns may take to stop at the end.
+    ///
+    /// # Errors
+    /// If it is no duration.
+    pub(crate) fn drain(&self) -> Result<Option<Duration>, Usage> {
+        of("drain", self.drain.as_deref())
+    }
+}
+
+fn of(key: &str, text: Option<&str>) -> Result<Option<Duration>, Usage> {
+    let read = text.map(parse).transpose();
+    read.map_err(|why| Usage(format!("{key} of [server] in the config: {why}")))
+}
+
+/// The agents of a config file, of which each says what is other than at the top of the file; none where it names none.
+///
+/// # Errors
+/// What is wrong with one, and where.
+pub(crate) fn agents(path: &Path, text: &str) -> Result<Vec<NamedAgent>, Usage> {
+    let wrong = |why: String| Usage(format!("invalid config {}: {why}", path.display()));
+    let mut top: Table = text.parse().map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+    let Some(toml::Value::Table(named)) = top.remove("agents") else { return Ok(Vec::new()) };
+    top.remove("server");
+    let mut all = Vec::new();
+    for (name, table) in named {
+        let toml::Value::Table(mut table) = table else {
+            return Err(wrong(format!("[agents.{name}] is no table")));
+        };
+        let description = match table.remove("description") {
+            None => String::new(),
+            Some(toml::Value::String(text)) => text,
+            Some(_) => return Err(wrong(format!("description of [agents.{name}] is no text"))),
+        };
+        if table.contains_key("server") || table.contains_key("agents") {
+            return Err(wrong(format!("[agents.{name}] has no server and no agents")));
+        }
+        let mut own = top.clone();
+        own.extend(table);
+        let text = toml::to_string(&own).map_err(|error| wrong(error.to_string()))?;
+        let config = Config::read(path.to_owned(), &text)
+            .map_err(|Usage(why)| Usage(format!("[agents.{name}]: {why}")))?;
+        all.push(NamedAgent { name, description, config });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::config::Config;
+
+    /// S13.1: an agent says what is other than at the top of the file, by the same keys.
+    #[test]
+    fn an_agent_takes_the_rest_from_the_top_of_the_file() {
+        let text = "model = 'openai:a'\nmax_rounds = 5\n[server]\nlisten = '127.0.0.1:1'\n\
+                    [agents.one]\ndescription = 'first'\n[agents.two]\nmodel = 'openai:b'\n";
+        let all = agents(Path::new("c.toml"), text).unwrap();
+        let of = |name: &str| all.iter().find(|one| one.name == name).unwrap();
+        assert_eq!((of("one").config.model(), &*of("one").description), (Some("openai:a"), "first"));
+        assert_eq!(of("two").config.model(), Some("openai:b"));
+        let Err(Usage(why)) = agents(Path::new("c.toml"), "[agents.one]\nno_such_key = 1\n") else {
+            panic!("it has no such key")
+        };
+        assert!(why.contains("agents.one") && why.contains("no_such_key"), "{why}");
+        assert!(Config::read("c.toml".into(), text).is_ok());
+    }
+}
