@@ -58,8 +58,11 @@ mod tests {
         assert!(said(Exit::Code(2), denied).unwrap().contains("may have refused this: it writes only below"));
         assert!(said(Exit::Code(6), "curl: (6) Could not resolve host: a").unwrap().contains("no network"));
         let both = format!("{denied}\ncurl: (6) Could not resolve host: a");
-        let why = said(Exit::Code(6), &both).unwrap();
-        assert!(why.contains("no network") && why.contains("writes only below the root"), "{why}");
+        let of_both = said(Exit::Code(6), &both).unwrap();
+        assert!(
+            of_both.contains("no network") && of_both.contains("writes only below the root"),
+            "{of_both}"
+        );
         assert_eq!(said(Exit::Code(0), denied), None);
         assert_eq!(said(Exit::Code(1), "assertion failed"), None);
         assert_eq!(why(None, Exit::Code(2), denied), None, "it was not confined");
