@@ -1,7 +1,7 @@
 //! Items: acknowledged once they are recorded, one for each key, steered, withdrawn and refused.
 
 use futures_util::future::join_all;
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::world::{World, says, served};
@@ -103,5 +103,42 @@ async fn an_item_that_waits_is_withdrawn() {
     assert_eq!((back.status, &back.body["outcome"]), (200, &json!("withdrawn")), "{back:?}");
     let taken = world.client.send("DELETE", &format!("{path}/item-1"), &[], None).await;
     assert_eq!((taken.status, taken.code()), (409, "taken"));
+    world.end().await;
+}
+
+/// S13.6, S6.19: an item is stopped by its name alone, waiting or in a turn; a second stop gets the same answer or says that it is over,
+/// and the item behind it runs.
+#[tokio::test]
+async fn the_item_behind_a_stopped_one_runs() {
+    let (model, agent) = served([]).await;
+    let (mut one, mut two) = (model.gate(), model.gate());
+    let world = World::of(agent).await;
+    let session = world.session("first").await;
+    one.request().await;
+    let (items, stop) =
+        (format!("/v1/sessions/{session}/items"), format!("/v1/sessions/{session}/stop?wait=quiet"));
+    for text in ["second", "third"] {
+        assert_eq!(world.client.post(&items, &json!({"text": text})).await.status, 202);
+    }
+    let of = |item: &str| json!({"what": {"item": item}, "mode": "now", "queue": "continues"});
+    let withdrawn = world.client.post(&stop, &of("item-2")).await;
+    assert_eq!((withdrawn.status, &withdrawn.body["withdrawn"]), (200, &json!("item-2")), "{withdrawn:?}");
+    let stopped = world.client.post(&stop, &of("item-1")).await;
+    assert_eq!(
+        (stopped.status, &stopped.body["turn"], &stopped.body["state"]),
+        (200, &json!("turn-1"), &json!("quiet")),
+        "{stopped:?}"
+    );
+    for (item, outcome) in [("item-1", "interrupted"), ("item-2", "withdrawn")] {
+        let again = world.client.post(&stop, &of(item)).await;
+        assert_eq!((again.status, again.code(), &again.body["outcome"]), (409, "too_late", &json!(outcome)));
+    }
+    two.request().in_time("the item behind it is asked").await;
+    two.headers();
+    two.script(&Reply::text("here"));
+    two.finish();
+    assert_eq!(world.rest(&session, 3).await["outcome"], "completed");
+    let none = world.client.post(&stop, &of("item-9")).await;
+    assert_eq!((none.status, none.code()), (404, "no_such_item"), "{none:?}");
     world.end().await;
 }

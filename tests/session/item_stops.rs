@@ -130,3 +130,25 @@ async fn a_stopped_item_stays_stopped_for_the_next_owner() {
     again.stop(SessionStop::now());
     again.done().in_time("the end").await;
 }
+
+/// S6.19: what waits behind a stopped item runs in a stored session too, also where the caller waits for the stop to be stored.
+#[tokio::test]
+async fn what_waits_behind_a_stopped_item_runs_in_a_stored_session() {
+    let (store, _lives) = mortals();
+    let desk = Desk::new([]);
+    let (mut one, mut two) = (desk.model.gate(), desk.model.gate());
+    let session = open_here(desk.chat(), &store).await.unwrap();
+    let first = session.push("a".to_owned()).unwrap();
+    one.request().await;
+    let behind = session.push("b".to_owned()).unwrap();
+    behind.recorded().await;
+    let stop = session.stop_item(first.id(), StopRequest::now(), CONTINUES);
+    stop.recorded().in_time("it is stored, or its turn is over").await;
+    assert_eq!(stop.asked().await, ItemStopAck::Stopping(turn(1)));
+    assert_eq!(first.outcome().await, ItemOutcome::Interrupted(turn(1)));
+    two.request().in_time("what waits behind it is asked").await;
+    answers(&two, "here");
+    assert_eq!(behind.outcome().await, ItemOutcome::Completed(turn(2)));
+    session.stop(SessionStop::at_turn_end());
+    accounted(&session, &[first, behind]).await;
+}

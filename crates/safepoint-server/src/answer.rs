@@ -134,6 +134,8 @@ pub(crate) struct StopAnswer {
     pub(crate) recorded: bool,
     /// The turn that it reached.
     pub(crate) turn: Option<String>,
+    /// The item that it withdrew, where no turn had it: nothing of it has run.
+    pub(crate) withdrawn: Option<String>,
     pub(crate) state: StopState,
     /// What of the turn is alive, while it has not settled.
     pub(crate) waits_for: Vec<String>,
@@ -152,6 +154,7 @@ impl StopAnswer {
             number: None,
             recorded: false,
             turn: None,
+            withdrawn: None,
             state: StopState::Requested,
             waits_for: Vec::new(),
             quiet: None,

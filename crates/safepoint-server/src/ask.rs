@@ -7,7 +7,7 @@ use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
     approval::{AllowScope, Decision},
     ids::TurnId,
-    session::{IfUndelivered, Policy, Preempt, SessionStop},
+    session::{IfUndelivered, Policy, Preempt, QueueAfterStop, SessionStop},
     steer::SteerTiming,
     stop::{Actor, Reach},
 };
@@ -84,6 +84,8 @@ pub(crate) enum OrWord {
 pub(crate) struct StopAsk {
     /// What stops; without it the turn that runs.
     pub(crate) what: What,
+    /// What the items behind a stopped item do.
+    pub(crate) queue: QueueWord,
     /// `now`, `turn_end` (of a session), `any`, or safe points by their names, with commas.
     pub(crate) mode: Option<String>,
     /// How long the next safe point may take, in milliseconds; then it is now.
@@ -104,6 +106,8 @@ pub(crate) enum What {
     Session,
     /// This turn; null is the one that runs.
     Turn(Option<String>),
+    /// This item, wherever it is: one that no turn has is withdrawn, and the turn that has it is stopped.
+    Item(String),
     /// This call of the turn that runs. Such a stop has no number: it is not durable.
     Call(String),
 }
@@ -112,6 +116,15 @@ impl Default for What {
     fn default() -> Self {
         Self::Turn(None)
     }
+}
+
+/// Exhaustive: they wait for something newer, or run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum QueueWord {
+    #[default]
+    Holds,
+    Continues,
 }
 
 /// Exhaustive: with the child runs, or without.
@@ -189,7 +202,10 @@ impl ItemAsk {
                     OrWord::Queue => IfUndelivered::Queue,
                     OrWord::Return => IfUndelivered::Return,
                 };
-                Policy::Steer(when, or)
+                match turn {
+                    Some(turn) => Policy::SteerTurn(turn, when, or),
+                    None => Policy::Steer(when, or),
+                }
             }
             PolicyWord::Preempt => self.preempt(turn)?.into(),
         })
@@ -207,12 +223,6 @@ impl ItemAsk {
             preempt = preempt.after(Duration::from_millis(delay));
         }
         Ok(if let Some(turn) = turn { preempt.of(turn) } else { preempt })
-    }
-
-    /// The turn that a steer is meant for.
-    pub(crate) fn steered_turn(&self) -> Answered<Option<TurnId>> {
-        let named = self.turn.as_deref().filter(|_| self.policy == PolicyWord::Steer);
-        named.map(|turn| parsed("turn", turn)).transpose()
     }
 }
 
@@ -268,11 +278,19 @@ impl StopAsk {
         Ok(if let Some(reason) = &self.reason { stop.with_cause(reason.clone()) } else { stop })
     }
 
+    /// What becomes of the items behind a stopped item.
+    pub(crate) fn queue(&self) -> QueueAfterStop {
+        match self.queue {
+            QueueWord::Holds => QueueAfterStop::Holds,
+            QueueWord::Continues => QueueAfterStop::Continues,
+        }
+    }
+
     /// The turn that is named.
     pub(crate) fn turn(&self) -> Answered<Option<TurnId>> {
         match &self.what {
             What::Turn(Some(turn)) => parsed("turn", turn).map(Some),
-            What::Turn(None) | What::Session | What::Call(_) => Ok(None),
+            What::Turn(None) | What::Session | What::Item(_) | What::Call(_) => Ok(None),
         }
     }
 

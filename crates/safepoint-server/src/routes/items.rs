@@ -98,12 +98,6 @@ async fn here(
     sealed: NewItem,
 ) -> Answered<Put> {
     let handle = open.handle();
-    if let Some(meant) = ask.steered_turn()?
-        && handle.current_turn().map(|turn| turn.turn) != Some(meant)
-    {
-        let detail = format!("{meant} is not the turn that runs");
-        return Err(Problem::conflict("turn_mismatch", detail));
-    }
     let push = Push::new(ask.text.clone()).policy(ask.policy()?);
     let is_keyed = key.is_some();
     let pushed = handle.push(match key {
@@ -284,7 +278,14 @@ pub(crate) async fn resume(call: Call) -> Answered<Response> {
 }
 
 fn number(call: &Call) -> Answered<u64> {
-    let text = call.param("item");
+    numbered(call.param("item"))
+}
+
+/// The number in the name of an item.
+///
+/// # Errors
+/// `no_such_item`.
+pub(super) fn numbered(text: &str) -> Answered<u64> {
     parsed::<u64>("item", text.strip_prefix("item-").unwrap_or(text))
         .map_err(|_not_a_number| Problem::no_such("item"))
 }

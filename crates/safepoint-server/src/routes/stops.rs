@@ -6,13 +6,19 @@ use axum::{http::StatusCode, response::Response};
 use safepoint::{
     RunHandle,
     ids::{CallId, SessionId, TurnId},
-    raw::{StoredStop, store_stop},
-    session::{StopPersistence, TurnStopAck},
+    raw::{StoredStop, store::Withdrawn, store_stop},
+    session::{ItemStopAck, StopPersistence, TurnStopAck},
     store::SessionRow,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{Call, items::within, json, load::Load, sessions::is_held};
+use super::{
+    Call,
+    items::{numbered, view, within},
+    json,
+    load::Load,
+    sessions::is_held,
+};
 use crate::{
     answer::{StopAnswer, StopState, outcome_words},
     ask::{StopAsk, Wait, What, parsed},
@@ -38,6 +44,13 @@ pub(crate) async fn stop(call: Call) -> Answered<Response> {
         (What::Turn(_), None) => {
             let reached = in_store(&call, &ask, (&row, &setup)).await?;
             ended(&call, &row.id, reached, (wait, over)).await
+        }
+        (What::Item(item), open) => {
+            let number = numbered(item)?;
+            match of_item(&call, &ask, open.as_ref(), (&row, &setup), number).await? {
+                Some(reached) => ended(&call, &row.id, reached, (wait, over)).await,
+                None => withdrawn(number),
+            }
         }
         (What::Session, Some(open)) => of_session(&call, &ask, &open, (wait, over)).await,
         (What::Session, None) => Err(no_turn("no process of this server has the session")),
@@ -105,6 +118,72 @@ async fn in_store(call: &Call, ask: &StopAsk, (row, setup): (&SessionRow, &Setup
     let number = store_stop(call.store(), &row.id, &intent).await?;
     call.wake(&row, setup);
     Ok(Reached { turn, run: None, number: Some(number), is_recorded: true })
+}
+
+/// Withdraws an item that no turn has, or stops the turn that has it; none if it is withdrawn. An item of an earlier owner, or of a
+/// session that this server does not have, is reached through the store.
+async fn of_item(
+    call: &Call,
+    ask: &StopAsk,
+    open: Option<&Arc<OpenSession>>,
+    (row, setup): (&SessionRow, &Setup),
+    number: u64,
+) -> Answered<Option<Reached>> {
+    let request = ask.request(call.who.name())?;
+    if let Some((open, item)) = open.and_then(|open| Some((open, open.handle().item_of(number)?))) {
+        let handle = open.handle();
+        let run = handle.current_turn();
+        let stop = handle.stop_item(item, request, ask.queue());
+        let stored = match stop.recorded().await {
+            StopPersistence::Stored(number) => Some(number),
+            StopPersistence::Ended | StopPersistence::NotStored => None,
+        };
+        return match stop.asked().await {
+            ItemStopAck::Withdrawn => Ok(None),
+            ItemStopAck::Stopping(turn) => {
+                let run = run.or_else(|| handle.current_turn()).filter(|view| view.turn == turn);
+                let run = run.map(|view| view.run);
+                Ok(Some(Reached { turn, run, number: stored, is_recorded: stored.is_some() }))
+            }
+            ItemStopAck::TooLate => Err(at_rest(call, row, number).await?),
+        };
+    }
+    match call.store().withdraw(&row.id, number).await? {
+        Withdrawn::Item(_) => {
+            if let Some(open) = open {
+                open.handle().check_store();
+            }
+            Ok(None)
+        }
+        Withdrawn::Unknown => Err(Problem::no_such("item")),
+        Withdrawn::Taken => {
+            let turns = read::turns(call.store(), &row.id).await?;
+            let is_over = |turn: &read::TurnRead| {
+                turn.outcome.is_some_and(|outcome| outcome_words(outcome).0 != "suspended")
+            };
+            let Some((turn, _)) = read::turn_of(&turns, number).filter(|(_, turn)| !is_over(turn)) else {
+                return Err(at_rest(call, row, number).await?);
+            };
+            let stored = store_stop(call.store(), &row.id, &StoredStop::Turn(Some(turn), request)).await?;
+            call.wake(row, setup);
+            Ok(Some(Reached { turn, run: None, number: Some(stored), is_recorded: true }))
+        }
+    }
+}
+
+/// The item was over before the stop.
+async fn at_rest(call: &Call, row: &SessionRow, number: u64) -> Answered<Problem> {
+    let outcome = view(&call.app.host, &row.id, number).await?.outcome.unwrap_or("not known");
+    let detail = format!("item-{number} was over before the stop: {outcome}");
+    Ok(Problem::conflict("too_late", detail).with("outcome", outcome))
+}
+
+/// No turn had the item, and none gets it.
+fn withdrawn(number: u64) -> Answered<Response> {
+    let mut answer = StopAnswer::requested();
+    (answer.withdrawn, answer.recorded) = (Some(format!("item-{number}")), true);
+    (answer.state, answer.quiet) = (StopState::Quiet, Some(true));
+    json(StatusCode::OK, &answer)
 }
 
 /// Whether the turn that is meant has ended.

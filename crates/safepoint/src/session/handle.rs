@@ -292,6 +292,13 @@ impl<T: Item> SessionHandle<T> {
         ItemStopTicket { answer, keep }
     }
 
+    /// The item that stands in the store's inbox under this number, which [`Ticket::recorded`] gives. `None`: the session is in no
+    /// store or has ended, or this owner does not know the number.
+    #[must_use]
+    pub fn item_of(&self, number: u64) -> Option<ItemId> {
+        self.shared.journal()?.item_of(number)
+    }
+
     /// Withdraws a [`SessionStop::when_idle_for`].
     pub fn withdraw_idle_stop(&self) {
         self.shared.mailbox.post(SessionMessage::WithdrawIdleStop);
