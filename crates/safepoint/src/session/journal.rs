@@ -346,14 +346,11 @@ impl Journal {
     }
 
     /// Records for readers of the journal that nothing of a turn is alive, or what is. Nothing depends on
-    /// this record; if the write fails, readers do not know.
-    pub(super) async fn record_quiet(&self, turn: TurnId, survivors: Vec<String>) {
+    /// this record; if the write fails, readers do not know, and it has no position: the same failure is handled with
+    /// the records that matter.
+    pub(super) async fn record_quiet(&self, turn: TurnId, survivors: Vec<String>) -> Option<u64> {
         let line = JournalLine::Quiet { turn, at: Timestamp::now(), survivors };
-        if let Ok(write) = line.write()
-            && self.append(vec![write], Durability::Recorded).await.is_err()
-        {
-            // The same failure is handled with the records that matter.
-        }
+        self.append(vec![line.write().ok()?], Durability::Recorded).await.ok()
     }
 
     /// The position of the next record, or one before it.
