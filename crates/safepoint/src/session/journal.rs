@@ -34,6 +34,7 @@ use crate::{
 };
 
 mod approvals;
+mod beginning;
 mod checkpoint;
 mod deadline;
 mod line;
@@ -43,8 +44,10 @@ mod recover;
 mod turn_log;
 
 pub(super) use approvals::reconcile;
+pub(super) use beginning::{begin_with, continued, given};
 use deadline::{Deadline, TimeOver};
-pub(super) use line::{Grown, JournalLine};
+use line::Grown;
+pub(super) use line::JournalLine;
 pub(super) use past::{LaterCall, Past, past};
 pub use read::{JournalFact, JournalStep, read_journal, read_journal_from};
 pub(super) use recover::{LeftTurn, Recovered, recover};
