@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use safepoint::{
@@ -19,11 +20,15 @@ use safepoint_testkit::{
     fault_store::{FaultStore, OperationFault},
     script::Reply,
     tools::GateTools,
-    wait::{self, InTime as _},
+    wait::InTime as _,
 };
 use serde_json::json;
+use tokio::time::timeout;
 
 use super::desk::{Desk, pays};
+
+/// Longer than any wait of these sessions.
+const NEVER: Duration = Duration::from_secs(600);
 
 /// An agent with two child runs that work at the same time, a question, and a child run in the background.
 struct Tree {
@@ -67,31 +72,35 @@ fn id() -> SessionId {
     SessionId::from("s")
 }
 
+/// Pushes the text, and answers what is asked about it. One that cannot be answered ends the session.
+async fn said(session: &Session<String>, text: &str) {
+    let Ok(ticket) = session.push(text.to_owned()) else { return };
+    if let ItemOutcome::Suspended(_) = ticket.outcome().await {
+        for asked in session.approvals().await {
+            if session.decide(&asked.id, Decision::Approve).await.is_err() {
+                drop(session.stop(SessionStop::now()));
+            }
+        }
+        ticket.final_outcome().await;
+    }
+}
+
 /// A turn with a question, and a turn with a background run; all that is shown of them. A session that fails is over sooner.
 async fn shown(session: Session<String>) -> Vec<Event<SessionEvent>> {
-    let handle = session.handle();
     let mut events = session.events();
-    if let Ok(first) = session.push("go".to_owned()) {
-        wait::asked("the first turn is over", async || {
-            for asked in handle.approvals().await {
-                // One that is closed meanwhile needs no answer.
-                drop(handle.decide(&asked.id, Decision::Approve).await);
-            }
-            first.fate_now().is_some_and(|fate| !matches!(fate, ItemOutcome::Suspended(_)))
-                || handle.is_done()
-        })
-        .await;
-    }
-    if let Ok(second) = session.push("aside".to_owned()) {
-        wait::so("the second turn is over", || second.fate_now().is_some() || handle.is_done()).await;
-    }
-    drop(session.stop(SessionStop::at_turn_end()));
-    session.done().await;
-    let mut shown = Vec::new();
-    while let Some(event) = events.next().in_time("the end of the session's events").await {
-        shown.push(event);
-    }
-    shown
+    let work = async {
+        for text in ["go", "aside"] {
+            said(&session, text).await;
+        }
+        drop(session.stop(SessionStop::at_turn_end()));
+        session.done().await;
+        let mut shown = Vec::new();
+        while let Some(event) = events.next().await {
+            shown.push(event);
+        }
+        shown
+    };
+    timeout(NEVER, work).await.expect("the session never ended")
 }
 
 async fn journal(store: &dyn Store) -> BTreeMap<u64, JournalFact> {
@@ -218,7 +227,7 @@ async fn the_positions_of_a_later_owner_continue() {
 #[tokio::test(start_paused = true)]
 async fn an_event_whose_append_failed_has_no_position() {
     for fault in [OperationFault::Refused, OperationFault::Unknown, OperationFault::Mute] {
-        let (mut failed, mut at) = (0, 0);
+        let (mut failed, mut at) = (0, 0_usize);
         loop {
             let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
             let faulty = Arc::new(FaultStore::over(Arc::clone(&inner), at, fault.clone()));
