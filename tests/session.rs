@@ -55,6 +55,8 @@ mod forgetful;
 mod fork;
 #[path = "session/fork_damaged.rs"]
 mod fork_damaged;
+#[path = "session/given.rs"]
+mod given;
 #[path = "session/given_up.rs"]
 mod given_up;
 #[path = "session/gone.rs"]
@@ -87,6 +89,8 @@ mod page;
 mod panics;
 #[path = "session/payments.rs"]
 mod payments;
+#[path = "session/positions.rs"]
+mod positions;
 #[path = "session/races.rs"]
 mod races;
 #[path = "session/restart.rs"]

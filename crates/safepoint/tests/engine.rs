@@ -48,6 +48,8 @@ mod limits;
 mod outcomes;
 #[path = "engine/panics.rs"]
 mod panics;
+#[path = "engine/positions.rs"]
+mod positions;
 #[path = "engine/read_here.rs"]
 mod read_here;
 #[path = "engine/rest.rs"]

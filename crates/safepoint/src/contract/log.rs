@@ -1,6 +1,6 @@
 //! Where facts are recorded. Only a recorded fact changes state, and only a log creates one.
 
-use std::{collections::HashMap, error::Error as StdError, sync::Arc, time::Duration};
+use std::{collections::HashMap, error::Error as StdError, iter::repeat, sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -98,22 +98,25 @@ pub trait Log: Send + Sync + 'static {
     }
 
     /// Appends several records in order, for a caller that waits no longer than `limit`; resolves to the
-    /// position of the first once all are recorded. A log that can record them in one write does so; this
-    /// default appends each.
+    /// position of each once all are recorded. A log that can record them in one write does so; this
+    /// default appends each, and records of other runs of the tree may come between them.
     ///
     /// # Errors
     /// As of [`append_within`](Self::append_within). Records before the one that failed may be recorded.
     ///
     /// # Cancel safety
     /// As of [`append`](Self::append), for each.
-    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(
+        &self,
+        records: Vec<RunRecord>,
+        limit: Duration,
+    ) -> BoxFuture<'_, Result<Vec<u64>, LogError>> {
         Box::pin(async move {
-            let mut first = None;
+            let mut positions = Vec::with_capacity(records.len());
             for record in records {
-                let place = self.append_within(record, limit).await?;
-                first.get_or_insert(place);
+                positions.push(self.append_within(record, limit).await?);
             }
-            Ok(first.unwrap_or_default())
+            Ok(positions)
         })
     }
 
@@ -197,6 +200,8 @@ impl LogError {
 #[derive(Clone, Debug)]
 pub(crate) struct Recorded {
     fact: Arc<Fact>,
+    /// Where the log has it. `None`: it was read back, and is shown to no reader.
+    position: Option<u64>,
 }
 
 impl Recorded {
@@ -204,6 +209,12 @@ impl Recorded {
     #[must_use]
     pub(crate) fn fact(&self) -> &Arc<Fact> {
         &self.fact
+    }
+
+    /// Where its log has it, if this process appended it.
+    #[must_use]
+    pub(crate) fn position(&self) -> Option<u64> {
+        self.position
     }
 }
 
@@ -214,8 +225,8 @@ pub(crate) async fn record(
     fact: Arc<Fact>,
     limit: Duration,
 ) -> Result<Recorded, LogError> {
-    append(log, RunRecord { path: path.clone(), fact: Arc::clone(&fact) }, limit).await?;
-    Ok(Recorded { fact })
+    let position = append(log, RunRecord { path: path.clone(), fact: Arc::clone(&fact) }, limit).await?;
+    Ok(Recorded { fact, position: Some(position) })
 }
 
 /// Records facts of the run at `path`, in order.
@@ -228,8 +239,10 @@ pub(crate) async fn record_all(
     let record = |fact: &Arc<Fact>| RunRecord { path: path.clone(), fact: Arc::clone(fact) };
     let records = facts.iter().map(record).collect();
     let appended = callback::run_boxed(|| log.append_all(records, limit)).await;
-    appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))?;
-    Ok(facts.into_iter().map(|fact| Recorded { fact }).collect())
+    let positions = appended.unwrap_or_else(|Panicked(why)| Err(panicked(&why)))?;
+    // A log that names fewer has recorded them all the same; where is then not known.
+    let positions = positions.into_iter().map(Some).chain(repeat(None));
+    Ok(facts.into_iter().zip(positions).map(|(fact, position)| Recorded { fact, position }).collect())
 }
 
 /// Appends a record. If the log panics, it is unknown what it has recorded.
@@ -252,7 +265,7 @@ pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, V
     let mut runs: HashMap<Path, Vec<Recorded>> = HashMap::new();
     for RunRecord { path: of, fact } in read(log).await? {
         if of.is_within(path) {
-            runs.entry(of).or_default().push(Recorded { fact });
+            runs.entry(of).or_default().push(read_back(fact));
         }
     }
     Ok(runs)
@@ -260,7 +273,7 @@ pub(crate) async fn replay(log: &dyn Log, path: &Path) -> Result<HashMap<Path, V
 
 /// A fact that a store returned: it was recorded by its writer.
 pub(crate) fn read_back(fact: Arc<Fact>) -> Recorded {
-    Recorded { fact }
+    Recorded { fact, position: None }
 }
 
 /// A log that lasts as long as its process.
@@ -296,12 +309,17 @@ impl Log for MemoryLog {
         self.append(record)
     }
 
-    fn append_all(&self, more: Vec<RunRecord>, _limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(
+        &self,
+        more: Vec<RunRecord>,
+        _limit: Duration,
+    ) -> BoxFuture<'_, Result<Vec<u64>, LogError>> {
         let mut records = self.records.lock();
-        let place = records.len() as u64;
+        let first = records.len() as u64;
         records.extend(more);
+        let positions = (first..records.len() as u64).collect();
         drop(records);
-        Box::pin(std::future::ready(Ok(place)))
+        Box::pin(std::future::ready(Ok(positions)))
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Vec<RunRecord>, LogError>> {

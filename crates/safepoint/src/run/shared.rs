@@ -92,21 +92,21 @@ fn relay(
     kept: Option<Arc<Feed>>,
 ) -> Relay<EventKind> {
     let (path, audit, feed) = (path.clone(), Arc::clone(audit), feed.cloned());
-    Relay(Box::new(move |kind| {
+    Relay(Box::new(move |kind, position| {
         let (child, kept) = match kind {
             // The run that it belongs to keeps it.
             EventKind::Child { .. } => (kind.clone(), None),
             own => (EventKind::Child { path: path.clone(), event: Arc::new(own.clone()) }, kept.as_ref()),
         };
-        let took = feed.as_ref().map_or(Took::Nothing, |feed| feed.offer(child.clone()));
+        let took = feed.as_ref().map_or(Took::Nothing, |feed| feed.offer((child.clone(), position)));
         if took == Took::Nothing {
-            audit.push(child.clone());
+            audit.push_recorded((child.clone(), position));
         }
         if took == Took::It {
             return Took::It;
         }
         if let Some(kept) = kept.filter(|_| !kind.is_provisional()) {
-            kept.push(child);
+            kept.push_recorded((child, position));
         }
         Took::Late
     }))
@@ -275,13 +275,13 @@ impl SharedRun {
         self.mailbox.post(msg)
     }
 
-    /// Fixes the outcome: the first write wins, and the stream of events ends with `last`.
-    pub(crate) fn publish(&self, outcome: Outcome, last: EventKind) {
+    /// Fixes the outcome: the first write wins, and the stream of events ends with `last`, whose record is at `position`.
+    pub(crate) fn publish(&self, outcome: Outcome, last: EventKind, position: Option<u64>) {
         if self.outcome.set(outcome).is_ok() {
             if self.path.is_root() {
                 self.tree.drop_decisions();
             }
-            self.feed.close(last);
+            self.feed.close((last, position));
             self.published.notify_waiters();
         }
     }
@@ -289,7 +289,7 @@ impl SharedRun {
     pub(crate) fn publish_quiet(&self, quiet: QuietReport) {
         let last = EventKind::Quiet(Arc::clone(quiet.receipt()));
         if self.quiet.set(quiet).is_ok() {
-            self.audit.close(last);
+            self.audit.close((last, None));
             self.published.notify_waiters();
         }
     }

@@ -88,7 +88,8 @@ impl<T: Item> SessionBuilder<T> {
         self.settings.inbox = items;
         self
     }
-    /// Starts the session from an existing conversation.
+    /// Sets the conversation that the session begins with. A session in a store records it as it begins; a later
+    /// [`open`](Self::open) of it may leave it out, or give the same again. Default: an empty one.
     pub fn history(mut self, history: History) -> Self {
         self.history = history;
         self

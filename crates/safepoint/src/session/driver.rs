@@ -3,7 +3,7 @@
 //! **Invariants**: nothing else changes the session's state; at most one run is active; the driver holds each
 //! item that the machine knows until the item is settled.
 
-use std::sync::Arc;
+use std::{iter::repeat, sync::Arc};
 
 use safepoint_scope::{DropHandle, Scope, StopRequest};
 
@@ -179,8 +179,8 @@ impl<T: Item> Driver<T> {
             SessionMessage::SteerTaken(item, delivered) => self.steer_taken(item, delivered).await,
             SessionMessage::Noticed(turn, notice) => self.lost_notified(turn, &notice),
             SessionMessage::Settled(turn, outcome) => self.settled(turn, outcome).await,
-            SessionMessage::Quiet(turn, survivors, receipt) => {
-                self.show(SessionEvent::TurnQuiet { turn, survivors, receipt });
+            SessionMessage::Quiet { turn, survivors, receipt, position } => {
+                self.show_recorded(SessionEvent::TurnQuiet { turn, survivors, receipt }, position);
                 self.step(Input::Quiet(turn)).await;
             }
             SessionMessage::BackgroundOver => self.background_over().await,
@@ -205,11 +205,11 @@ impl<T: Item> Driver<T> {
         self.machine.step(self.now(), input, &mut actions);
         self.hold_back_start(&mut actions);
         self.require_agent(&mut actions);
-        self.record(&mut actions, &request).await;
+        let positions = self.record(&mut actions, &request).await;
         let waited = self.machine.room_taken();
         let mut answer = None;
-        for action in actions {
-            answer = self.perform(action, &mut request).or(answer);
+        for (action, position) in actions.into_iter().zip(positions.into_iter().chain(repeat(None))) {
+            answer = self.perform((action, position), &mut request).or(answer);
         }
         self.answer_resumers();
         self.cx.shared.inbox.note(0, waited);
@@ -217,7 +217,12 @@ impl<T: Item> Driver<T> {
         answer
     }
 
-    fn perform(&mut self, action: Action, request: &mut Request) -> Option<RequestAnswer> {
+    /// Performs an action, whose record is at `position`.
+    fn perform(
+        &mut self,
+        (action, position): (Action, Option<u64>),
+        request: &mut Request,
+    ) -> Option<RequestAnswer> {
         match action {
             Action::Gather(plan) => self.cx.shared.inbox.mark(SessionMessage::Gathered(plan)),
             Action::Plan { plan, waiting, left, wanted } => self.ask_planner(plan, &waiting, left, wanted),
@@ -226,7 +231,9 @@ impl<T: Item> Driver<T> {
                     planner.drop_now();
                 }
             }
-            Action::Start { turn, from, steers } => self.start(turn, from, &steers, request),
+            Action::Start { turn, from, steers } => {
+                self.start((turn, position), from, &steers, request);
+            }
             Action::StopRun(turn, why) => self.stop_run(turn, why, request),
             Action::Steer(turn, item, when) => self.steer(turn, item, when),
             Action::Held(turn, item) => self.mark_blocked(item, turn),
@@ -252,7 +259,7 @@ impl<T: Item> Driver<T> {
                     ticket.set_preempted(preempted);
                 }
             }
-            Action::TurnEnded(turn, fate) => self.turn_ended(turn, fate),
+            Action::TurnEnded(turn, fate) => self.turn_ended(turn, fate, position),
             Action::RequestAnswer(answer) => {
                 if answer == RequestAnswer::Resuming
                     && let Request::Decide(decided) = std::mem::replace(request, Request::None)
@@ -267,6 +274,11 @@ impl<T: Item> Driver<T> {
     }
 
     fn show(&self, event: SessionEvent) {
-        self.cx.shared.feed.push(event);
+        self.show_recorded(event, None);
+    }
+
+    /// Shows an event whose record is at `position` in the journal.
+    fn show_recorded(&self, event: SessionEvent, position: Option<u64>) {
+        self.cx.shared.feed.push_recorded((event, position));
     }
 }

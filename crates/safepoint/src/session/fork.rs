@@ -5,13 +5,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use jiff::Timestamp;
-
-use super::journal::{self, JournalLine, LaterCall, Past};
+use super::journal::{self, LaterCall, Past};
 use crate::{
-    contract::store::{self, Cause, Error, NewSession, Record, Store},
+    contract::store::{self, Cause, Error, NewSession, Store},
     value::{
-        history::{History, note},
+        history::note,
         ids::{SessionId, TurnId},
     },
 };
@@ -105,8 +103,7 @@ impl Fork {
         let mut notes: Vec<String> = background.iter().map(note::background_stays).collect();
         notes.extend(noted(&later));
         let later = later.iter().map(ToString::to_string).collect();
-        let records =
-            begun((from, turn), &history, notes).map_err(|error| Error::Failed(Cause::new(error)))?;
+        let records = journal::continued((from, turn), &history, notes)?;
         let count = records.len() as u64;
         let session = name.unwrap_or_else(SessionId::fresh);
         let new = NewSession {
@@ -129,28 +126,6 @@ impl Fork {
         }
         Ok(Forked { session, turn, later })
     }
-}
-
-/// The records with which a session begins: the conversation in as many as it takes, since a store may bound the size of one,
-/// and behind it what the engine says to the model.
-fn begun(
-    (from, turn): (SessionId, TurnId),
-    history: &History,
-    notes: Vec<String>,
-) -> Result<Vec<Record>, serde_json::Error> {
-    /// About how many bytes one has at most, unless a single message has more: that one was one record before, too.
-    const BYTES: usize = 8 << 20;
-    let at = Timestamp::now();
-    let mut parts = journal::Grown::parts(history, BYTES)?.into_iter();
-    let first = parts.next().map(|history| JournalLine::Begun { from, turn, history, notes: Vec::new(), at });
-    let more = parts.map(|history| JournalLine::BegunMore { history, notes: Vec::new(), at });
-    let mut lines: Vec<JournalLine> = first.into_iter().chain(more).collect();
-    if let Some(JournalLine::Begun { notes: last, .. } | JournalLine::BegunMore { notes: last, .. }) =
-        lines.last_mut()
-    {
-        *last = notes;
-    }
-    lines.iter().map(JournalLine::record).collect()
 }
 
 /// What the model learns of later calls: the newest ones each, and how many of which tool there were before those.

@@ -34,6 +34,7 @@ use crate::{
 };
 
 mod approvals;
+mod beginning;
 mod checkpoint;
 mod deadline;
 mod line;
@@ -43,8 +44,10 @@ mod recover;
 mod turn_log;
 
 pub(super) use approvals::reconcile;
+pub(super) use beginning::{begin_with, continued, given};
 use deadline::{Deadline, TimeOver};
-pub(super) use line::{Grown, JournalLine};
+use line::Grown;
+pub(super) use line::JournalLine;
 pub(super) use past::{LaterCall, Past, past};
 pub use read::{JournalFact, JournalStep, read_journal, read_journal_from};
 pub(super) use recover::{LeftTurn, Recovered, recover};
@@ -346,14 +349,11 @@ impl Journal {
     }
 
     /// Records for readers of the journal that nothing of a turn is alive, or what is. Nothing depends on
-    /// this record; if the write fails, readers do not know.
-    pub(super) async fn record_quiet(&self, turn: TurnId, survivors: Vec<String>) {
+    /// this record; if the write fails, readers do not know, and it has no position: the same failure is handled with
+    /// the records that matter.
+    pub(super) async fn record_quiet(&self, turn: TurnId, survivors: Vec<String>) -> Option<u64> {
         let line = JournalLine::Quiet { turn, at: Timestamp::now(), survivors };
-        if let Ok(write) = line.write()
-            && self.append(vec![write], Durability::Recorded).await.is_err()
-        {
-            // The same failure is handled with the records that matter.
-        }
+        self.append(vec![line.write().ok()?], Durability::Recorded).await.ok()
     }
 
     /// The position of the next record, or one before it.

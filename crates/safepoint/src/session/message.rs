@@ -84,7 +84,12 @@ pub(super) enum SessionMessage<T> {
     Noticed(TurnId, SteerId),
     Settled(TurnId, Outcome),
     /// Nothing of the turn is alive, or these are.
-    Quiet(TurnId, Vec<String>, Arc<Receipt>),
+    Quiet {
+        turn: TurnId,
+        survivors: Vec<String>,
+        receipt: Arc<Receipt>,
+        position: Option<u64>,
+    },
     /// No background run of the turn is alive any more.
     BackgroundOver,
     /// A caller reads the conversation.

@@ -6,7 +6,7 @@ use super::{
     Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
     builder::engine,
     driver::Driver,
-    journal::{Journal, LeftTurn, Recovered, reconcile, recover},
+    journal::{Journal, LeftTurn, Recovered, begin_with, given, reconcile, recover},
     machine::Machine,
     node::{Member, Node},
     outcome::ItemOutcome,
@@ -72,7 +72,7 @@ impl<T: Item> SessionBuilder<T> {
     ///
     /// # Errors
     /// [`Error::Held`] names the owner; [`Error::Damaged`] says where a record cannot be read, and changes
-    /// nothing.
+    /// nothing; [`Error::BegunOtherwise`]: the session is there, and began with another [conversation](Self::history).
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -212,7 +212,10 @@ impl<T: Item> SessionBuilder<T> {
         let number = first.as_ref().map(|_item| FIRST);
         // What its program wants to find again is there whenever the item is.
         let setup = self.setup.clone().unwrap_or_default();
-        let new = NewSession { setup, items: Vec::from_iter(first), ..NewSession::of(id.clone()) };
+        // So is the conversation that the item is about.
+        let records = given(&self.history)?;
+        let items = Vec::from_iter(first);
+        let new = NewSession { setup, items, records, ..NewSession::of(id.clone()) };
         match store.create(new).await {
             // Another process created it in between: open that one.
             Err(Error::SessionExists(_)) => Ok((store.open(id).await?, None)),
@@ -260,6 +263,7 @@ impl<T: Item> SessionBuilder<T> {
         let journal = Arc::new(Journal::new(Arc::clone(node), &row, lease, self.on_lease.clone()));
         let setup = self.setup.clone().filter(|setup| *setup != row.setup);
         let own = async {
+            begin_with(&journal, &self.history).await?;
             if let Some(setup) = setup {
                 journal.append(vec![Write::Setup(setup)], Durability::Recorded).await?;
             }

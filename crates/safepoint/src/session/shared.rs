@@ -149,7 +149,7 @@ impl<T: Item> SharedSession<T> {
     pub(super) fn over(&self, exit: SessionExit<T>) {
         if self.exit.set(Arc::new(exit)).is_ok() {
             self.view(None);
-            self.feed.close(SessionEvent::Ended);
+            self.feed.close((SessionEvent::Ended, None));
             self.over.notify_waiters();
             // The watcher holds the store until it sees the end.
             self.store_has_changed();

@@ -268,12 +268,23 @@ pub struct Event<K = EventKind> {
     pub kind: K,
     /// The name of its stream.
     stream: u64,
+    /// Where its record is.
+    position: Option<u64>,
 }
 
 impl<K> Event<K> {
     /// An event of this number in its stream, shown at this time.
     pub const fn new(seq: u64, at: Timestamp, kind: K) -> Self {
-        Self { seq, at, kind, stream: 0 }
+        Self { seq, at, kind, stream: 0, position: None }
+    }
+
+    /// Where the record of this event is: in the journal of a session that a store keeps
+    /// ([`read_journal`](crate::raw::read_journal) finds the same there), else in the run's [log](crate::log::Log). None: it is
+    /// no record, such as text that streams, or it could not be recorded. Runs of one tree record at the same time, so the
+    /// event of a child run may be shown before one with a lower position (S7.49).
+    #[must_use]
+    pub const fn position(&self) -> Option<u64> {
+        self.position
     }
 
     /// Its stream and its number in it, as a text that no other event has: the `id` of a server-sent event. A reader that

@@ -118,7 +118,11 @@ impl Log for Breaks {
             if refused { Err(LogError::new("the disk is full")) } else { self.inner.append(record).await }
         })
     }
-    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(
+        &self,
+        records: Vec<RunRecord>,
+        limit: Duration,
+    ) -> BoxFuture<'_, Result<Vec<u64>, LogError>> {
         let refused = self.came.is_closed();
         let starts = records.iter().any(|record| matches!(*record.fact, Fact::CallStarted { .. }));
         Box::pin(async move {
@@ -173,9 +177,13 @@ struct TakesNoStart(MemoryLog);
 
 impl Log for TakesNoStart {
     fn append(&self, record: RunRecord) -> BoxFuture<'_, Result<u64, LogError>> {
-        self.append_all(vec![record], NEVER)
+        Box::pin(async { Ok(self.append_all(vec![record], NEVER).await?[0]) })
     }
-    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(
+        &self,
+        records: Vec<RunRecord>,
+        limit: Duration,
+    ) -> BoxFuture<'_, Result<Vec<u64>, LogError>> {
         if records.iter().any(|record| matches!(*record.fact, Fact::CallStarted { .. })) {
             return Box::pin(async { Err(LogError::new("the disk is full")) });
         }

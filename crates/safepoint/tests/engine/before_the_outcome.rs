@@ -44,7 +44,11 @@ impl Log for Appends {
         self.appends.lock().unwrap().push(vec![name(&record)]);
         self.inner.append(record)
     }
-    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(
+        &self,
+        records: Vec<RunRecord>,
+        limit: Duration,
+    ) -> BoxFuture<'_, Result<Vec<u64>, LogError>> {
         self.appends.lock().unwrap().push(records.iter().map(name).collect());
         self.inner.append_all(records, limit)
     }

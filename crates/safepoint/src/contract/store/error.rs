@@ -67,6 +67,11 @@ pub enum Error {
     /// The session has no such turn, or it has not ended. `None`: it has no turn that has ended.
     #[error("session {0} has no ended turn{of}", of = .1.map(|turn| format!(" {}", turn.number())).unwrap_or_default())]
     NoTurn(SessionId, Option<TurnId>),
+    /// A session was opened with a conversation to begin with, and it has begun with another one, or with none.
+    #[error(
+        "session {0} has begun with another conversation than the one given: open it without one, or under another name"
+    )]
+    BegunOtherwise(SessionId),
     /// The session is in no store, or has ended, so that its handle cannot fork it.
     #[error("this session is in no store, or has ended: a stored one is forked by its name")]
     NotStored,

@@ -115,7 +115,7 @@ impl Watcher {
         }
         account.facts().for_each(|fact| cell.show(fact));
         let settled = Fact::Settled { receipt: Arc::clone(&account.receipt), error: account.error.clone() };
-        cell.shared().publish(account.into_outcome(), EventKind::Fact(Arc::new(settled)));
+        cell.shared().publish(account.into_outcome(), EventKind::Fact(Arc::new(settled)), None);
     }
 
     /// Waits until the work is over and nothing of it is alive, or names what is.

@@ -52,7 +52,7 @@ impl Driver {
         let error = self.machine.failure().cloned();
         self.attempt.release();
         let settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
-        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled), None);
         if let Some(origin) = origin {
             self.report_to_parent(&outcome, origin);
         }

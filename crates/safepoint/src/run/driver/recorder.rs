@@ -49,7 +49,7 @@ impl Recorder {
         let recording = log::record(&*self.log, &cx.shared.path, fact, cx.def.limits.append_timeout);
         let recorded = recording.await.map_err(LogFailure::Log)?;
         apply(machine, cx, &recorded);
-        cx.shared.feed.push(EventKind::Fact(Arc::clone(recorded.fact())));
+        cx.shared.feed.push_recorded(shown(&recorded));
         Ok(recorded)
     }
 
@@ -144,6 +144,9 @@ pub(super) fn apply(machine: &mut Machine, cx: &RunContext, recorded: &Recorded)
 }
 
 pub(super) fn show(cx: &RunContext, recorded: &[Recorded]) {
-    let shown = recorded.iter().map(|recorded| EventKind::Fact(Arc::clone(recorded.fact())));
-    cx.shared.feed.push_all(shown);
+    cx.shared.feed.push_all(recorded.iter().map(shown));
+}
+
+fn shown(recorded: &Recorded) -> (EventKind, Option<u64>) {
+    (EventKind::Fact(Arc::clone(recorded.fact())), recorded.position())
 }

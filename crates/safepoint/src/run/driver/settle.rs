@@ -52,18 +52,23 @@ impl Driver {
         let mut receipt = Arc::new(self.receipt(ending, withdrawn));
         let error = self.machine.failure().cloned();
         let mut settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error: error.clone() });
-        if persisted == Persisted::Yes
-            && let Err(lost) = self.recorder.record_last(&self.cx, &settled).await
-        {
-            persisted = self.lose_log(LogFailure::Log(lost));
-            receipt =
-                Arc::new(Receipt { unrecorded: self.recorder.lost().cloned(), ..Receipt::clone(&receipt) });
-            settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
-        }
+        let recording = persisted == Persisted::Yes;
+        let recorded =
+            if recording { Some(self.recorder.record_last(&self.cx, &settled).await) } else { None };
+        let position = match recorded.transpose() {
+            Ok(position) => position,
+            Err(lost) => {
+                persisted = self.lose_log(LogFailure::Log(lost));
+                let unrecorded = self.recorder.lost().cloned();
+                receipt = Arc::new(Receipt { unrecorded, ..Receipt::clone(&receipt) });
+                settled = Arc::new(Fact::Settled { receipt: Arc::clone(&receipt), error });
+                None
+            }
+        };
         let outcome = self.outcome(ending, &receipt, persisted);
         // Released before the outcome is visible, so that a reader of it can resume the run.
         self.attempt.release();
-        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled));
+        self.cx.shared.publish(outcome.clone(), EventKind::Fact(settled), position);
         if ending == Ending::Stopped && origin.is_none() {
             // The caller is woken, and may wait for this very processor: it continues before anything is cleared away here.
             std::thread::yield_now();

@@ -57,34 +57,46 @@ impl Recorder {
 
 impl<T: Item> Driver<T> {
     /// Records what these actions announce. An action that could not be recorded does not happen: the turn
-    /// does not begin, and the session ends.
-    pub(super) async fn record(&mut self, actions: &mut Vec<Action>, request: &Request) {
-        let Some(journal) = self.recorder.journal.clone() else { return };
-        if self.recorder.persisted != Persisted::Yes {
-            return;
+    /// does not begin, and the session ends. Returns for each action the position of its record in the journal; nothing
+    /// if none is recorded.
+    pub(super) async fn record(&mut self, actions: &mut Vec<Action>, request: &Request) -> Vec<Option<u64>> {
+        let Some(journal) = self.recorder.journal.clone() else { return Vec::new() };
+        if self.recorder.persisted == Persisted::Yes {
+            match self.append(&journal, actions, request).await {
+                Ok(positions) => return positions,
+                Err(error) => self.store_failed(&error, actions),
+            }
         }
-        let questions = match self.questions_of_the_left(&journal, actions).await {
-            Ok(questions) => questions,
-            Err(error) => return self.store_failed(&error, actions),
-        };
+        Vec::new()
+    }
+
+    async fn append(
+        &mut self,
+        journal: &Journal,
+        actions: &mut Vec<Action>,
+        request: &Request,
+    ) -> Result<Vec<Option<u64>>, store::Error> {
+        let questions = self.questions_of_the_left(journal, actions).await?;
         loop {
-            let writes = match self.writes(actions, request) {
-                Ok(writes) if writes.is_empty() => return,
-                Ok(writes) => writes.into_iter().chain(questions.iter().cloned()).collect(),
-                Err(error) => {
-                    return self
-                        .store_failed(&store::Error::Failed(store::Cause::new(error.to_string())), actions);
-                }
-            };
+            let unwritten =
+                |error: serde_json::Error| store::Error::Failed(store::Cause::new(error.to_string()));
+            let (writes, offsets) = self.writes(actions, request).map_err(unwritten)?;
+            if writes.is_empty() {
+                return Ok(Vec::new());
+            }
+            let writes = writes.into_iter().chain(questions.iter().cloned()).collect();
             match journal.append(writes, Durability::Recorded).await {
-                Ok(_) => return self.note_taken(actions),
+                Ok(first) => {
+                    self.note_taken(actions);
+                    return Ok(offsets.into_iter().map(|offset| Some(first + offset?)).collect());
+                }
                 // Another process withdrew the item while the turn was planned: it is planned again without
                 // the item.
                 Err(store::Error::ItemElsewhere(number)) if self.withdraw_from_plan(number, actions) => {}
                 Err(store::Error::ItemElsewhere(number)) if self.recorder.gone.insert(number) => {
                     self.mark_withdrawn(number, actions);
                 }
-                Err(error) => return self.store_failed(&error, actions),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -107,56 +119,73 @@ impl<T: Item> Driver<T> {
         Ok(open.map(|row| Write::CloseApproval(row.asked.id, ApprovalClose::Withdrawn)).collect())
     }
 
-    /// These actions as the writes of one transaction.
-    fn writes(&self, actions: &[Action], request: &Request) -> Result<Vec<Write>, serde_json::Error> {
+    /// These actions as the writes of one transaction, and for each action how many records are before its own.
+    fn writes(
+        &self,
+        actions: &[Action],
+        request: &Request,
+    ) -> Result<(Vec<Write>, Vec<Option<u64>>), serde_json::Error> {
+        let (mut writes, mut offsets, mut records) = (Vec::new(), Vec::with_capacity(actions.len()), 0);
+        for action in actions {
+            let (from, before) = (writes.len(), records);
+            self.write_action(action, request, &mut writes)?;
+            records += writes[from..].iter().filter(|write| matches!(write, Write::Record(_))).count() as u64;
+            offsets.push((records > before).then_some(before));
+        }
+        Ok((writes, offsets))
+    }
+
+    fn write_action(
+        &self,
+        action: &Action,
+        request: &Request,
+        writes: &mut Vec<Write>,
+    ) -> Result<(), serde_json::Error> {
         let number = |item: &ItemId| {
             let number = self.recorder.journal.as_ref().and_then(|journal| journal.number_of(*item));
             number.filter(|number| !self.recorder.gone.contains(number))
         };
-        let mut writes = Vec::new();
-        for action in actions {
-            match action {
-                Action::Start { turn, from: StartFrom::Plan, .. } => {
-                    let left = self.turns.left.iter().flat_map(|(work, _)| &work.items);
-                    writes.extend(
-                        left.filter(|item| self.recorder.taken.contains(item))
-                            .filter_map(number)
-                            .map(Write::RemoveItem),
-                    );
-                    let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
-                    writes.push(JournalLine::planned(*turn, items.clone()).write()?);
-                    writes.extend(items.into_iter().map(Write::TakeItem));
-                    writes.extend([Write::Label("running".into()), Write::AtWork]);
-                    writes.extend(self.title(*turn, request));
-                }
-                Action::Start { .. } => writes.extend([Write::Label("running".into()), Write::AtWork]),
-                Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
-                Action::TurnEnded(turn, fate) => {
-                    // A stop may still end a turn that waits for a decision.
-                    if !matches!(fate, ItemOutcome::Suspended(_)) {
-                        writes.extend(self.stops.of_turn(*turn));
-                    }
-                    writes.push(JournalLine::ended(*turn, *fate).write()?);
-                    writes.extend([Write::Label(label(*fate).into()), Write::AtRest]);
-                    if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
-                        writes.extend(self.give_up(*turn)?);
-                    }
-                }
-                Action::End(_) => {
-                    if let Some(turn) = self.gives_up() {
-                        writes.extend(self.give_up(turn)?);
-                    }
-                }
-                Action::Requeued(item) if self.recorder.taken.contains(item) => {
-                    writes.extend(number(item).map(Write::PutBackItem));
-                }
-                Action::Settle(item, fate) if is_done(*fate) => {
-                    writes.extend(number(item).map(Write::RemoveItem))
-                }
-                _ => {}
+        match action {
+            Action::Start { turn, from: StartFrom::Plan, .. } => {
+                let left = self.turns.left.iter().flat_map(|(work, _)| &work.items);
+                writes.extend(
+                    left.filter(|item| self.recorder.taken.contains(item))
+                        .filter_map(number)
+                        .map(Write::RemoveItem),
+                );
+                let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
+                writes.push(JournalLine::planned(*turn, items.clone()).write()?);
+                writes.extend(items.into_iter().map(Write::TakeItem));
+                writes.extend([Write::Label("running".into()), Write::AtWork]);
+                writes.extend(self.title(*turn, request));
             }
+            Action::Start { .. } => writes.extend([Write::Label("running".into()), Write::AtWork]),
+            Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
+            Action::TurnEnded(turn, fate) => {
+                // A stop may still end a turn that waits for a decision.
+                if !matches!(fate, ItemOutcome::Suspended(_)) {
+                    writes.extend(self.stops.of_turn(*turn));
+                }
+                writes.push(JournalLine::ended(*turn, *fate).write()?);
+                writes.extend([Write::Label(label(*fate).into()), Write::AtRest]);
+                if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
+                    writes.extend(self.give_up(*turn)?);
+                }
+            }
+            Action::End(_) => {
+                if let Some(turn) = self.gives_up() {
+                    writes.extend(self.give_up(turn)?);
+                }
+            }
+            Action::Requeued(item) if self.recorder.taken.contains(item) => {
+                writes.extend(number(item).map(Write::PutBackItem));
+            }
+            Action::Settle(item, fate) if is_done(*fate) => {
+                writes.extend(number(item).map(Write::RemoveItem))
+            }
+            _ => {}
         }
-        Ok(writes)
+        Ok(())
     }
 
     /// The turn that ended early and will not be resumed, if the session's stop says so (S6.7).

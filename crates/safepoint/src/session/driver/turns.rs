@@ -77,7 +77,7 @@ impl Turns {
 impl<T: Item> Driver<T> {
     pub(super) fn start(
         &mut self,
-        turn: TurnId,
+        (turn, position): (TurnId, Option<u64>),
         from: StartFrom,
         steers: &[(ItemId, SteerTiming)],
         request: &mut Request,
@@ -107,12 +107,9 @@ impl<T: Item> Driver<T> {
         }
         let handle = run.detach();
         self.turns.current = Some(Box::new(CurrentTurn { handle: Some(handle.clone()), ..*work }));
-        self.show(SessionEvent::TurnStarted {
-            turn,
-            items: self.machine.items().to_vec(),
-            run: handle.clone(),
-            input,
-        });
+        let items = self.machine.items().to_vec();
+        let started = SessionEvent::TurnStarted { turn, items, run: handle.clone(), input };
+        self.show_recorded(started, position);
         let shared = Arc::clone(&self.cx.shared);
         let (bound, journal) = (self.cx.settings.quiet, self.recorder.journal.clone());
         let follower = Follower { turn, handle: handle.clone(), shared, bound, journal };
@@ -260,11 +257,11 @@ impl<T: Item> Driver<T> {
         asked.map_err(|Panicked(why)| report("the planner panicked", &why))
     }
 
-    pub(super) fn turn_ended(&mut self, turn: TurnId, fate: ItemOutcome) {
+    pub(super) fn turn_ended(&mut self, turn: TurnId, fate: ItemOutcome, position: Option<u64>) {
         let Some(work) = self.turns.current.take_if(|work| work.turn == turn) else { return };
         if let Some(outcome) = &work.outcome {
             let receipt = Arc::clone(outcome.receipt());
-            self.show(SessionEvent::TurnEnded { turn, fate, receipt });
+            self.show_recorded(SessionEvent::TurnEnded { turn, fate, receipt }, position);
         }
         if let ItemOutcome::Suspended(_) = fate {
             if let Some(Outcome::Suspended(suspended)) = &work.outcome {

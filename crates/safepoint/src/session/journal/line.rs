@@ -42,7 +42,8 @@ pub(in crate::session) enum JournalLine {
         notes: Vec<String>,
         at: Timestamp,
     },
-    /// More of the conversation that the session begins with, which takes more than one record: right behind the first line.
+    /// More of the conversation that the session begins with: of one that takes more than one record, right behind the first
+    /// line; or the first line, of one that its program gave (S7.50).
     BegunMore {
         /// By what it adds to what the lines before have.
         history: Grown,

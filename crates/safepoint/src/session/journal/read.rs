@@ -42,7 +42,8 @@ pub enum JournalFact {
         /// The conversation until then.
         history: Vec<Arc<Message>>,
     },
-    /// More of the conversation that the session begins with: it took more than one record.
+    /// More of the conversation that the session begins with: it took more than one record, or it continues no other session
+    /// but has what its program gave (S7.50).
     BegunMore {
         /// The next part of it.
         history: Vec<Arc<Message>>,

@@ -164,10 +164,10 @@ impl TurnLog {
         self.unless_lost(self.write_one(record, limit)).await
     }
 
-    async fn unless_lost(
+    async fn unless_lost<P>(
         &self,
-        writing: impl Future<Output = Result<u64, LogError>>,
-    ) -> Result<u64, LogError> {
+        writing: impl Future<Output = Result<P, LogError>>,
+    ) -> Result<P, LogError> {
         if let Some(why) = self.lost.get() {
             return Err(LogError::new(why.clone()));
         }
@@ -209,8 +209,8 @@ impl TurnLog {
     }
 
     /// Writes all records in one transaction, if none of them needs another request to the store before or
-    /// after it.
-    async fn write_all(&self, records: Vec<RunRecord>, limit: Duration) -> Result<u64, LogError> {
+    /// after it. Returns the position of each.
+    async fn write_all(&self, records: Vec<RunRecord>, limit: Duration) -> Result<Vec<u64>, LogError> {
         // A question, a decision and a steer write more than their record.
         let is_more = |record: &RunRecord| {
             matches!(
@@ -221,12 +221,12 @@ impl TurnLog {
             )
         };
         if records.iter().any(is_more) {
-            let mut first = None;
+            // Other runs of the tree may write between two of them.
+            let mut positions = Vec::with_capacity(records.len());
             for record in records {
-                let place = self.write(record, limit).await?;
-                first.get_or_insert(place);
+                positions.push(self.write(record, limit).await?);
             }
-            return Ok(first.unwrap_or_default());
+            return Ok(positions);
         }
         self.unless_lost(async {
             let (journal, mut highest, mut writes) = (self.journal()?, Durability::Recorded, Vec::new());
@@ -236,7 +236,9 @@ impl TurnLog {
                 writes.push(self.line(record).write().map_err(LogError::new)?);
                 writes.extend(beside);
             }
-            journal.append_within(writes, highest, limit).await.map_err(unrecorded)
+            let first = journal.append_within(writes, highest, limit).await.map_err(unrecorded)?;
+            // One transaction: nothing is between them.
+            Ok((first..).take(records.len()).collect())
         })
         .await
     }
@@ -275,7 +277,11 @@ impl Log for TurnLog {
         Box::pin(self.write(record, limit))
     }
 
-    fn append_all(&self, records: Vec<RunRecord>, limit: Duration) -> BoxFuture<'_, Result<u64, LogError>> {
+    fn append_all(
+        &self,
+        records: Vec<RunRecord>,
+        limit: Duration,
+    ) -> BoxFuture<'_, Result<Vec<u64>, LogError>> {
         Box::pin(self.write_all(records, limit))
     }
 

@@ -46,8 +46,8 @@ pub(crate) struct Feed<K = EventKind> {
     relay: Option<Relay<K>>,
 }
 
-/// Shows elsewhere what a feed shows, in the same order.
-pub(crate) struct Relay<K>(pub(crate) Box<dyn Fn(&K) -> Took + Send + Sync>);
+/// Shows elsewhere what a feed shows, in the same order, with the position of its record.
+pub(crate) struct Relay<K>(pub(crate) Box<dyn Fn(&K, Option<u64>) -> Took + Send + Sync>);
 
 impl<K> fmt::Debug for Relay<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,35 +112,40 @@ impl<K: StreamEvent> Feed<K> {
 
     /// Shows an event; after [`Feed::close`] nothing is shown any more.
     pub(crate) fn push(&self, kind: K) {
-        self.offer(kind);
+        self.push_recorded((kind, None));
     }
 
-    /// Shows events one after the other, and wakes readers once.
-    pub(crate) fn push_all(&self, kinds: impl IntoIterator<Item = K>) {
-        self.show(kinds, false);
+    /// Shows an event, with the position of its record.
+    pub(crate) fn push_recorded(&self, event: (K, Option<u64>)) {
+        self.offer(event);
+    }
+
+    /// Shows events one after the other, each with the position of its record, and wakes readers once.
+    pub(crate) fn push_all(&self, events: impl IntoIterator<Item = (K, Option<u64>)>) {
+        self.show(events, false);
     }
 
     /// Shows an event, and returns whether it was shown.
-    pub(crate) fn offer(&self, kind: K) -> Took {
-        self.show([kind], false)
+    pub(crate) fn offer(&self, event: (K, Option<u64>)) -> Took {
+        self.show([event], false)
     }
 
     /// Shows the last event.
-    pub(crate) fn close(&self, last: K) {
+    pub(crate) fn close(&self, last: (K, Option<u64>)) {
         self.show([last], true);
     }
 
     /// Returns whether the last of them was shown.
-    fn show(&self, kinds: impl IntoIterator<Item = K>, is_last: bool) -> Took {
+    fn show(&self, events: impl IntoIterator<Item = (K, Option<u64>)>, is_last: bool) -> Took {
         let mut state = self.state.lock();
         if state.is_closed {
             return Took::Nothing;
         }
         let (mut took, at) = (Took::It, Timestamp::now());
-        for kind in kinds {
+        for (kind, position) in events {
             // Under the lock, so that two events of a child have the same order above as here.
-            took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind));
-            state.push(kind, at);
+            took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind, position));
+            state.push(kind, at, position);
         }
         // Relaxed, as in `retain`.
         state.trim(self.retained_deltas.load(Ordering::Relaxed));
@@ -156,12 +161,12 @@ impl<K: StreamEvent> Feed<K> {
 }
 
 impl<K: StreamEvent> FeedState<K> {
-    fn push(&mut self, kind: K, at: Timestamp) {
+    fn push(&mut self, kind: K, at: Timestamp, position: Option<u64>) {
         if kind.is_provisional() {
             self.deltas += 1;
             self.weight += kind.weight();
         }
-        self.events.push_back(Event { seq: self.next, at, kind, stream: self.stream });
+        self.events.push_back(Event { seq: self.next, at, kind, stream: self.stream, position });
         self.next += 1;
     }
 
@@ -270,7 +275,7 @@ impl<K: StreamEvent> Events<K> {
         if event.seq > self.next {
             let count = event.seq - self.next;
             let kind = K::missed(count);
-            let missed = Event { seq: self.next, at: event.at, kind, stream: state.stream };
+            let missed = Event { stream: state.stream, ..Event::new(self.next, event.at, kind) };
             self.next = event.seq;
             return Poll::Ready(Some(missed));
         }

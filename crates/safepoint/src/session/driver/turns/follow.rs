@@ -10,7 +10,7 @@ use super::{Item, RunHandle, SessionEvent, SessionMessage, TurnId};
 use crate::{
     session::{Delivery, SharedSession, journal::Journal},
     value::{
-        event::{EventKind, Fact, RecordedSteer},
+        event::{Event, EventKind, Fact, RecordedSteer},
         receipt::Receipt,
     },
 };
@@ -41,10 +41,11 @@ impl<T: Item> Follower<T> {
         // Background runs belong to the session and delay no turn.
         let aside = self.handle.background();
         survivors.extend(aside.iter().map(|run| format!("background run at {}", run.path())));
-        if let Some(journal) = &self.journal {
-            journal.record_quiet(turn, survivors.clone()).await;
-        }
-        mailbox.post(SessionMessage::Quiet(turn, survivors, receipt));
+        let position = match &self.journal {
+            Some(journal) => journal.record_quiet(turn, survivors.clone()).await,
+            None => None,
+        };
+        mailbox.post(SessionMessage::Quiet { turn, survivors, receipt, position });
         self.follow_background().await;
         mailbox.post(SessionMessage::BackgroundOver);
     }
@@ -63,13 +64,19 @@ impl<T: Item> Follower<T> {
                     mailbox.post(SessionMessage::SteerTaken(item, Delivery { turn, round: *round }));
                 }
             }
-            self.shared.feed.push(SessionEvent::Run { turn, event });
+            self.show(event, |turn, event| SessionEvent::Run { turn, event });
         }
+    }
+
+    /// Shows an event of a run where its record is in the session's journal.
+    fn show(&self, event: Event, of: fn(TurnId, Event) -> SessionEvent) {
+        let position = event.position().filter(|_| self.journal.is_some());
+        self.shared.feed.push_recorded((of(self.turn, event), position));
     }
 
     /// Shows what the background runs do until none is alive; one may begin another.
     async fn follow_background(&self) {
-        let turn = self.turn;
+        let background = |turn, event| SessionEvent::Background { turn, event };
         let Some(mut events) = self.handle.aside() else { return };
         loop {
             let runs = self.handle.background();
@@ -79,11 +86,11 @@ impl<T: Item> Follower<T> {
             let mut quiet = pin!(join_all(runs.iter().map(RunHandle::quiet)));
             // Nothing is lost: reading is cancel-safe, and the wait for the runs continues.
             while let Either::Left((Some(event), _)) = select(pin!(events.next()), quiet.as_mut()).await {
-                self.shared.feed.push(SessionEvent::Background { turn, event });
+                self.show(event, background);
             }
         }
         while let Some(event) = events.now() {
-            self.shared.feed.push(SessionEvent::Background { turn, event });
+            self.show(event, background);
         }
     }
 }
