@@ -47,7 +47,10 @@ pub(crate) struct Feed<K = EventKind> {
 }
 
 /// Shows elsewhere what a feed shows, in the same order, with the position of its record.
-pub(crate) struct Relay<K>(pub(crate) Box<dyn Fn(&K, Option<u64>) -> Took + Send + Sync>);
+pub(crate) struct Relay<K>(pub(crate) Box<Shows<K>>);
+
+/// Shows an event whose record, if it has one, is at this position.
+type Shows<K> = dyn Fn(&K, Option<u64>) -> Took + Send + Sync;
 
 impl<K> fmt::Debug for Relay<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
