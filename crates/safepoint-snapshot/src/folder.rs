@@ -36,7 +36,16 @@ pub(crate) struct Folder {
 
 /// A lock of the folder, until it is dropped. The system takes it from a process that ends.
 #[derive(Debug)]
-pub(crate) struct Locked(#[expect(dead_code, reason = "the lock is the file's, and ends with it")] File);
+pub(crate) struct Locked(File);
+
+impl Drop for Locked {
+    /// A program that is just being started has a copy of the file until it runs: closing ours alone would leave the lock with that.
+    fn drop(&mut self) {
+        if flock(&self.0, FlockOperation::Unlock).is_err() {
+            // It ends with the last copy of the file.
+        }
+    }
+}
 
 impl Folder {
     /// The folder of this root below `state`; it is made if it is not there.
@@ -142,4 +151,24 @@ impl Folder {
 /// Calls again what a signal has cut short.
 pub(crate) fn retried<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     rustix::io::retry_on_intr(&mut call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S7.31: a program that is started while the folder is locked holds a copy of the file for a moment, and with it no lock.
+    #[test]
+    fn a_lock_ends_though_a_copy_of_its_file_is_open() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path(), Path::new("/root-of-a-test")).unwrap();
+        for lock in [Folder::shared, Folder::alone, Folder::restore_lock] {
+            let locked = lock(&folder).unwrap();
+            let copy = locked.0.try_clone().unwrap();
+            drop(locked);
+            folder.alone().unwrap();
+            folder.restore_lock().unwrap();
+            drop(copy);
+        }
+    }
 }
