@@ -8,13 +8,13 @@ use safepoint::{
     ids::ApprovalId,
     receipt::CallStatus,
     session::{
-        ExitReason, IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, Push, RejectReason,
-        SessionEvent, SessionStop, Ticket, TurnStopAck,
+        ExitReason, IfUndelivered, ItemOutcome, ItemStopAck, Policy, Preempt, PreemptOutcome, Push,
+        QueueAfterStop, RejectReason, SessionEvent, SessionStop, Ticket, TurnStopAck,
     },
     steer::SteerTiming,
     stop::Code,
 };
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, wait::InTime as _};
 
 use super::{
     desk::{Desk, accounted, asks, is_fact, one_after_the_other, said, turn},
@@ -151,6 +151,31 @@ async fn a_suspended_turn_is_stopped_alone_and_resumed() {
     seen(&it.session, asks_again).await;
     let exit = it.over(&[]).await;
     assert_eq!(texts(&exit), ["queued"]);
+}
+
+/// S6.19, S6.15: a steer that waits with a suspended turn is withdrawn by a stop of it, from the moment of the suspension on; a stop of
+/// the item that the turn is about ends the turn, and what waits behind it runs.
+#[tokio::test]
+async fn items_of_a_suspended_turn_are_stopped_by_their_names() {
+    for _ in 0..50 {
+        let desk = Desk::new([asks(), Reply::text("to what waited")]);
+        let session = desk.chat().start();
+        let asked = session.push("may I?".to_owned()).unwrap();
+        assert_eq!(asked.outcome().await, ItemOutcome::Suspended(turn(1)));
+        let steer = session.push(Push::new("in euros".to_owned()).policy(Policy::steer())).unwrap();
+        let behind = session.push("and then".to_owned()).unwrap();
+        let stop = |item| session.stop_item(item, StopRequest::now(), QueueAfterStop::Continues).asked();
+        assert_eq!(stop(steer.id()).in_time("the stop of a steer").await, ItemStopAck::Withdrawn);
+        assert_eq!(steer.outcome().await, ItemOutcome::Withdrawn);
+        assert_eq!(stop(asked.id()).in_time("the stop of an item").await, ItemStopAck::Stopping(turn(1)));
+        let ended = behind.outcome().in_time("what waited behind it").await;
+        assert_eq!(
+            (ended, asked.fate_now()),
+            (ItemOutcome::Completed(turn(2)), Some(ItemOutcome::Interrupted(turn(1))))
+        );
+        session.stop(SessionStop::at_turn_end());
+        accounted(&session, &[asked, steer, behind]).await;
+    }
 }
 
 /// S8.3, S1.10: the stop of a turn that suspends meanwhile ends it, whatever safe point it asked for, and its

@@ -30,6 +30,7 @@ use super::{
     machine::RequestAnswer,
     message::SessionMessage,
     shared::SharedSession,
+    stop::Keep,
 };
 
 /// A session in hand. Dropping it is [`SessionStop::now`] with reason `shutdown`; keep a [`SessionHandle`] to talk to it
@@ -256,15 +257,20 @@ impl<T: Item> SessionHandle<T> {
 
     /// Asks the current turn to stop, or only `turn` if given; the session continues (S5.3). Never blocks.
     pub fn stop_turn(&self, turn: Option<TurnId>, request: StopRequest) -> TurnStopTicket {
-        let (mailbox, reached) = (self.shared.mailbox.clone(), Arc::new(OnceLock::new()));
-        let (kept, known) = (request.clone(), Arc::clone(&reached));
-        let answer = mailbox.ask(|reply| SessionMessage::StopTurn { turn, request, reached, reply });
-        let keep = Box::new(move || {
+        let reached = Arc::new(OnceLock::new());
+        let keep = self.keeps(request.clone(), Arc::clone(&reached));
+        let message = |reply| SessionMessage::StopTurn { turn, request, reached, reply };
+        TurnStopTicket { answer: self.shared.mailbox.ask(message), keep }
+    }
+
+    /// Stores the stop of the turn that it has reached, each time that this is called.
+    fn keeps(&self, request: StopRequest, reached: Arc<OnceLock<TurnId>>) -> Keep {
+        let mailbox = self.shared.mailbox.clone();
+        Box::new(move || {
             // Posted after the stop itself, so `reached` is known by the time the driver handles this.
-            let (request, reached) = (kept.clone(), Arc::clone(&known));
+            let (request, reached) = (request.clone(), Arc::clone(&reached));
             mailbox.ask(|reply| SessionMessage::WriteTurnStop { request, reached, reply })
-        });
-        TurnStopTicket { answer, keep }
+        })
     }
 
     /// Stops one item, wherever it is: one that no turn has is withdrawn, also while a turn is planned on it; the turn that has
@@ -279,17 +285,13 @@ impl<T: Item> SessionHandle<T> {
     /// }
     /// ```
     pub fn stop_item(&self, item: ItemId, request: StopRequest, queue: QueueAfterStop) -> ItemStopTicket {
-        let (mailbox, reached) = (self.shared.mailbox.clone(), Arc::new(OnceLock::new()));
-        let (kept, known) = (request.clone(), Arc::clone(&reached));
-        let answer = mailbox.ask(|reply| {
+        let reached = Arc::new(OnceLock::new());
+        let keep = self.keeps(request.clone(), Arc::clone(&reached));
+        let message = |reply| {
             let stop = ItemStop { item, request, queue, reached, reply };
             SessionMessage::StopItem(Box::new(stop), SteerLook::Unasked)
-        });
-        let keep = Box::new(move || {
-            let (request, reached) = (kept.clone(), Arc::clone(&known));
-            mailbox.ask(|reply| SessionMessage::WriteTurnStop { request, reached, reply })
-        });
-        ItemStopTicket { answer, keep }
+        };
+        ItemStopTicket { answer: self.shared.mailbox.ask(message), keep }
     }
 
     /// The item that stands in the store's inbox under this number, which [`Ticket::recorded`] gives. `None`: the session is in no

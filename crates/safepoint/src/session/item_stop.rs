@@ -28,12 +28,14 @@ pub(super) struct ItemStop {
     pub(super) reply: Reply<RequestAnswer>,
 }
 
-/// What the run said of a steer that is to be stopped. Exhaustive: it was not asked, it has returned it, or it has delivered it.
+/// What the run said of a steer that is to be stopped. Exhaustive: it was not asked, it has returned it, it has delivered it, or it
+/// has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SteerLook {
     Unasked,
     Returned,
     Delivered,
+    Ended,
 }
 
 /// A stop request for one item. Dropping the ticket changes nothing.

@@ -93,30 +93,32 @@ impl<T: Item> Driver<T> {
         answer_caller(reply, answer);
     }
 
-    /// Withdraws the item, or stops the turn that has it. Whether a run has delivered a steer only the run knows.
+    /// Withdraws the item, or stops the turn that has it. Whether a run has delivered a steer only the run knows, and where an item of
+    /// a run that has ended is only its end says.
     pub(super) async fn stop_item(&mut self, stop: Box<ItemStop>, steer: SteerLook) {
         let item = stop.item;
-        let work = self.turns.current.as_ref().filter(|_| self.machine.is_steering(item));
-        if let Some((turn, handle)) = work.and_then(|work| Some((work, work.handle.clone()?)))
-            && steer == SteerLook::Unasked
-        {
-            if turn.outcome.is_some() {
-                return self.items.at_end.push(AtEnd::Stop(stop));
+        let running = self.turns.current.as_ref().filter(|work| work.outcome.is_none());
+        let steered = running.filter(|_| self.machine.is_steering(item)).and_then(|work| work.handle.clone());
+        match (steer, steered) {
+            (SteerLook::Unasked, Some(handle)) => {
+                let mailbox = self.cx.shared.mailbox.clone();
+                return drop(self.cx.scope.spawn("stop of a steer", async move {
+                    let look = match handle.withdraw_steer(&SteerId::from(item.to_string())).await {
+                        SteerWithdrawal::Returned => SteerLook::Returned,
+                        SteerWithdrawal::Delivered => SteerLook::Delivered,
+                        SteerWithdrawal::RunEnded => SteerLook::Ended,
+                    };
+                    mailbox.post(SessionMessage::StopItem(stop, look));
+                }));
             }
-            let mailbox = self.cx.shared.mailbox.clone();
-            return drop(self.cx.scope.spawn("stop of a steer", async move {
-                let look = match handle.withdraw_steer(&SteerId::from(item.to_string())).await {
-                    SteerWithdrawal::Returned => SteerLook::Returned,
-                    SteerWithdrawal::Delivered => SteerLook::Delivered,
-                    SteerWithdrawal::RunEnded => SteerLook::Unasked,
-                };
-                mailbox.post(SessionMessage::StopItem(stop, look));
-            }));
+            // Its end arrives without a request.
+            (SteerLook::Ended, Some(_)) => return self.items.at_end.push(AtEnd::Stop(stop)),
+            _ => {}
         }
         let ItemStop { request, queue, reached, reply, .. } = *stop;
         let input = match steer {
             SteerLook::Returned => Input::SteerReturned(item),
-            SteerLook::Unasked | SteerLook::Delivered => Input::StopItem(item, queue),
+            SteerLook::Unasked | SteerLook::Delivered | SteerLook::Ended => Input::StopItem(item, queue),
         };
         let answer = self.step_with(input, Request::Stop(Box::new(request.clone()))).await;
         if let Some(RequestAnswer::StoppingTurn(turn)) = answer {
