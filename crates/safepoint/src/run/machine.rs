@@ -159,7 +159,6 @@ impl Machine {
             RunStage::Answered(_) if bounds.reached(self).is_some() => NextStep::Settle(Ending::Done),
             RunStage::Answered(_) => NextStep::TakeSteer,
             RunStage::Cut(_) => NextStep::Settle(Ending::Stopped),
-            // Nothing has changed since the boundary before it, so the run is still there (S2.21, S12.2).
             // Nothing has changed since the boundary before these, so the run is still there (S2.21, S12.2).
             RunStage::Streaming if bounds.is_unsent && is_due => NextStep::CutModel(Completion::Stopped),
             RunStage::Summarising if is_due => NextStep::CutModel(Completion::Stopped),

@@ -306,7 +306,7 @@ pub fn lasting(time: Duration) -> String {
 fn state_of(model: &ModelReport) -> &'static str {
     match model.state {
         ModelState::NeverSent if model.retries.is_empty() => "never sent",
-        ModelState::NeverSent => "failed, not sent again",
+        ModelState::NeverSent => "failed, not tried again",
         ModelState::Closed => "stopped, connection closed (further billing unknown)",
         ModelState::Draining => "being read to its end for the bill",
         ModelState::Completed => "completed",
