@@ -122,11 +122,8 @@ impl OpenSession {
         while let Some(work) = work.next().await {
             match work {
                 NextWork::Event(event) => {
-                    if matches!(
-                        event.kind,
-                        SessionEvent::TurnEnded { .. } | SessionEvent::StopRequested { .. }
-                    ) {
-                        self.place.leave();
+                    if let SessionEvent::TurnEnded { turn, .. } = event.kind {
+                        self.place.leave(turn);
                     }
                     shower.show(&event, |item| self.number(item)).await;
                     if matches!(event.kind, SessionEvent::Ended) {
@@ -134,7 +131,7 @@ impl OpenSession {
                     }
                 }
                 NextWork::Join(seat) => {
-                    // A reader without a seat is told by its end, and finds the journal.
+                    // A reader without a seat learns it from the end, and finds the journal.
                     if let Ok(found) = shower.seat().await
                         && let Err(gone) = seat.send(found)
                     {
@@ -143,7 +140,7 @@ impl OpenSession {
                 }
             }
         }
-        self.place.leave();
+        self.place.leave_for_good();
     }
 
     /// Keeps the ticket of an item that was just pushed: what is shown of it has its number.

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(super) struct RunningPlace {
     all: Arc<Semaphore>,
     /// Held for one look or one entry; no other lock is taken under it.
-    held: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+    held: Arc<Mutex<Option<(TurnId, OwnedSemaphorePermit)>>>,
 }
 
 impl RunningPlace {
@@ -26,21 +26,27 @@ impl RunningPlace {
         Self { all: Arc::clone(all), held: Arc::default() }
     }
 
-    /// Waits for it, unless the session has it.
-    async fn take(&self) {
-        if self.held().is_some() {
+    /// Waits for it. A session that has that of an earlier turn, which is over, keeps it for this one.
+    async fn take(&self, turn: TurnId) {
+        if let Some((of, _)) = &mut *self.held() {
+            *of = turn;
             return;
         }
         let taken = Arc::clone(&self.all).acquire_owned().await.expect("the host closes no places");
-        *self.held() = Some(taken);
+        *self.held() = Some((turn, taken));
     }
 
-    /// The turn is over.
-    pub(super) fn leave(&self) {
+    /// This turn is over. That may be learned when the next one has the place already.
+    pub(super) fn leave(&self, turn: TurnId) {
+        drop(self.held().take_if(|(of, _)| *of == turn));
+    }
+
+    /// The session is over.
+    pub(super) fn leave_for_good(&self) {
         drop(self.held().take());
     }
 
-    fn held(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
+    fn held(&self) -> MutexGuard<'_, Option<(TurnId, OwnedSemaphorePermit)>> {
         self.held.lock().expect("no code under this lock panics")
     }
 }
@@ -65,9 +71,12 @@ impl PlacedPlanner {
 impl Planner<String> for PlacedPlanner {
     fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         async move {
+            let (new, left) = (situation.turn, situation.ended_early);
             let plan = self.chat().plan(situation).await?;
-            if !matches!(plan, Plan::Wait) {
-                self.place.take().await;
+            match plan {
+                Plan::Wait => {}
+                Plan::Resume => self.place.take(left.unwrap_or(new)).await,
+                _ => self.place.take(new).await,
             }
             Ok(plan)
         }

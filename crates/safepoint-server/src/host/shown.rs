@@ -4,14 +4,14 @@
 //! **Invariants**: a recorded frame is made of the journal alone, so that a reader that comes back gets the same one; a reader
 //! joins between two frames, and everything before that is in the journal.
 
-use std::{collections::VecDeque, mem::discriminant, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use safepoint::{
     SessionHandle,
-    event::{Event, EventEncoder, EventKind, Fact},
-    ids::{ItemId, Path, SessionId, TurnId},
-    raw::{JournalFact, JournalStep, StreamEvent as _, line::JournalEncoder, read_journal_from},
+    event::{Event, EventEncoder, EventKind},
+    ids::{ItemId, SessionId},
+    raw::{JournalStep, StreamEvent as _, line::JournalEncoder, read_journal_from},
     session::{ItemOutcome, SessionEvent},
     store::{Error, Store},
 };
@@ -51,14 +51,6 @@ pub(super) struct Shower {
     ahead: VecDeque<JournalStep>,
     /// The position that is read next.
     next: u64,
-}
-
-/// Which record an event shows. Exhaustive: the kinds that the journal has.
-enum Mark<'a> {
-    Planned(TurnId),
-    Fact(TurnId, &'a Path, &'a Fact),
-    Ended(TurnId),
-    Quiet(TurnId),
 }
 
 impl Shower {
@@ -113,10 +105,11 @@ impl Shower {
         if !self.tail.is_read() {
             return;
         }
-        let root = Path::default();
-        if let Some(mark) = Mark::of(&event.kind, &root) {
+        if let Some(position) = event.position() {
             // A journal that cannot be read now is read at the next event.
-            drop(self.show_until(&mark).await);
+            drop(self.show_until(position).await);
+        }
+        if is_recorded(&event.kind) {
             return;
         }
         match &event.kind {
@@ -152,16 +145,13 @@ impl Shower {
         self.tail.show(Frame { bytes: frame(None, "item", &data), position: None, ends });
     }
 
-    /// Shows every record up to this one.
-    async fn show_until(&mut self, mark: &Mark<'_>) -> Result<(), Error> {
-        let mut found = self.ahead.iter().position(|step| mark.is_of(step));
-        if found.is_none() {
+    /// Shows every record up to this position that was not shown with a record of another run of the tree.
+    async fn show_until(&mut self, position: u64) -> Result<(), Error> {
+        if position >= self.next {
             self.read_on().await?;
-            found = self.ahead.iter().position(|step| mark.is_of(step));
         }
-        // One that is not there was shown before, with a record of another run of the tree.
-        let Some(last) = found else { return Ok(()) };
-        for step in self.ahead.drain(..=last).collect::<Vec<_>>() {
+        let count = self.ahead.partition_point(|step| step.position <= position);
+        for step in self.ahead.drain(..count).collect::<Vec<_>>() {
             self.show_step(&step);
         }
         Ok(())
@@ -186,33 +176,19 @@ impl Shower {
     }
 }
 
-impl<'a> Mark<'a> {
-    fn of(event: &'a SessionEvent, root: &'a Path) -> Option<Self> {
-        match event {
-            SessionEvent::TurnStarted { turn, .. } => Some(Self::Planned(*turn)),
-            SessionEvent::TurnEnded { turn, .. } => Some(Self::Ended(*turn)),
-            SessionEvent::TurnQuiet { turn, .. } => Some(Self::Quiet(*turn)),
-            SessionEvent::Run { turn, event } | SessionEvent::Background { turn, event } => {
-                let (path, kind) = match &event.kind {
-                    EventKind::Child { path, event } => (path, &**event),
-                    kind => (root, kind),
-                };
-                if let EventKind::Fact(fact) = kind { Some(Self::Fact(*turn, path, fact)) } else { None }
+/// Whether the journal has what this shows. Where it was not recorded, no reader sees it.
+fn is_recorded(event: &SessionEvent) -> bool {
+    match event {
+        SessionEvent::TurnStarted { .. }
+        | SessionEvent::TurnEnded { .. }
+        | SessionEvent::TurnQuiet { .. } => true,
+        SessionEvent::Run { event, .. } | SessionEvent::Background { event, .. } => {
+            let mut kind = &event.kind;
+            while let EventKind::Child { event, .. } = kind {
+                kind = event;
             }
-            _ => None,
+            matches!(kind, EventKind::Fact(_))
         }
-    }
-
-    fn is_of(&self, step: &JournalStep) -> bool {
-        match (self, &step.what) {
-            (Self::Planned(turn), Ok(JournalFact::Planned { turn: of, .. }))
-            | (Self::Ended(turn), Ok(JournalFact::Ended { turn: of, .. }))
-            | (Self::Quiet(turn), Ok(JournalFact::Quiet { turn: of, .. })) => turn == of,
-            // The facts of one run are shown in the order of their records, so the first of its kind is the one.
-            (Self::Fact(turn, path, fact), Ok(JournalFact::Fact { turn: of, path: at, fact: kept, .. })) => {
-                turn == of && *path == at && discriminant(*fact) == discriminant(&**kept)
-            }
-            _ => false,
-        }
+        _ => false,
     }
 }
