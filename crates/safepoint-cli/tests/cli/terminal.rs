@@ -16,6 +16,8 @@ use rustix::{
     termios::{Winsize, tcsetwinsize},
 };
 
+use safepoint_testkit::wait::until;
+
 use crate::{BIN, Practice};
 
 pub(crate) const ROWS: u16 = 40;
@@ -155,9 +157,12 @@ impl Terminal {
 
     /// Waits for the end: the exit code, and what the screen shows in the end.
     pub(crate) fn end(&mut self) -> (i32, String) {
+        until("the end of the program", || self.child.try_wait().unwrap().is_some());
         let code = self.child.wait().unwrap().code().unwrap();
         // It ends when the last holder of the terminal is gone, and everything has been read.
-        self.reader.take().unwrap().join().unwrap();
+        let reader = self.reader.take().unwrap();
+        until("the last holder of the terminal is gone", || reader.is_finished());
+        reader.join().unwrap();
         (code, self.screen())
     }
 }

@@ -82,8 +82,7 @@ fn stream<E: Emulator>(emulator: &mut E, narrower: Narrower, seed: u64) {
         "something long enough that it is wider than the narrowest of the screens here, and then some",
     ));
     world.state.take_above();
-    let surface = Surface::new(Paint::Styled, (80, 24)).narrowing(narrower);
-    let mut surface = if narrower == Narrower::Breaks { surface.beginning_below() } else { surface };
+    let mut surface = Surface::new(Paint::Styled, (80, 24)).narrowing(narrower);
     world.state.columns = surface.columns();
     world.type_in("typed here, and longer than a narrow row");
     let mut rest = text.as_str();
@@ -138,11 +137,10 @@ fn look(rows: &[String], all: Option<usize>, (frames, seed): (usize, u64)) {
 }
 
 /// One long paragraph on a screen that is not full yet: each change of size finds the whole pane.
-fn stream_one_paragraph(emulator: &mut impl Emulator, narrower: Narrower) {
+fn stream_one_paragraph(emulator: &mut impl Emulator) {
     let mut world = World::running();
     world.state.take_above();
-    let surface = Surface::new(Paint::Styled, (80, 24)).narrowing(narrower);
-    let mut surface = if narrower == Narrower::Breaks { surface.beginning_below() } else { surface };
+    let mut surface = Surface::new(Paint::Styled, (80, 24)).narrowing(Narrower::Breaks).beginning_below();
     let words: Vec<String> = (0..60).map(|number| format!("word{number:02} ")).collect();
     let mut frames = 0;
     for (step, piece) in words.chunks(6).enumerate() {
@@ -294,7 +292,7 @@ impl Drop for Tmux {
 #[test]
 fn no_pane_is_left_behind_on_a_screen_that_was_not_full() {
     if let Some(mut tmux) = Tmux::start("paragraph") {
-        stream_one_paragraph(&mut tmux, Narrower::Breaks);
+        stream_one_paragraph(&mut tmux);
     }
 }
 
