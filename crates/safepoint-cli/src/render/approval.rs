@@ -10,11 +10,11 @@ use safepoint::{
     receipt::{CallReport, CallStatus, SideEffect},
     session::LostRun,
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
-    render::edit,
     render::text::{at_running, moment},
+    render::{call, edit},
     visible::{self, block, one_line},
 };
 
@@ -53,15 +53,8 @@ pub(crate) fn put(asked: &ApprovalRequest) -> String {
 
 /// The arguments, whole: a command as it would be typed, with what else the call says below it; others as they are.
 fn arguments(asked: &ApprovalRequest) -> String {
-    let is_command = matches!(&*asked.tool, "shell" | "shell_outside");
-    let Some((command, others)) = asked.args.as_object().filter(|_| is_command).and_then(|fields| {
-        let others = fields.iter().filter(|(name, value)| *name != "command" && !value.is_null());
-        Some((fields.get("command")?.as_str()?, others.map(|(name, value)| (name.clone(), value.clone()))))
-    }) else {
-        return block(&asked.args);
-    };
-    let others: Map<String, Value> = others.collect();
-    let shown = visible::command(command);
+    let Some((command, others)) = call::command(&asked.tool, &asked.args) else { return block(&asked.args) };
+    let shown = visible::command(&command);
     let row = |(name, value): (&String, &Value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         format!("    {name}: {value}")

@@ -30,6 +30,19 @@ const MAIN: [(&str, &str); 8] = [
 /// What is shown elsewhere: the diff, the question.
 const ELSEWHERE: [&str; 4] = ["content", "old", "new", "why"];
 
+/// Whether this tool runs a command.
+pub(crate) fn is_command(tool: &str) -> bool {
+    matches!(tool, "shell" | "shell_outside")
+}
+
+/// The command of a call, and what else the call says; none if it runs none.
+pub(crate) fn command(tool: &str, args: &Value) -> Option<(String, Map<String, Value>)> {
+    let mut fields = args.as_object().filter(|_| is_command(tool))?.clone();
+    let command = fields.get("command")?.as_str()?.to_owned();
+    fields.retain(|name, value| name != "command" && !value.is_null());
+    Some((command, fields))
+}
+
 /// The arguments of a call of this tool.
 pub(crate) fn in_words(tool: &str, args: &Value) -> String {
     let args = edit::readable(tool, args);

@@ -15,7 +15,10 @@ use safepoint::{
 
 use serde_json::{Map, Value};
 
-use super::text::{moment, one_line};
+use super::{
+    call,
+    text::{moment, one_line},
+};
 use crate::output::plain;
 
 /// A part of the conversation, and the turn that it belongs to.
@@ -159,17 +162,13 @@ fn write(part: &Part, out: &mut String) {
 
 /// The blocks of a call's arguments, each with its language: a command as it was run, with what else the call said below it.
 fn arguments(tool: &str, args: &Value) -> Vec<(&'static str, String)> {
-    let (mut rest, mut blocks) = (args.clone(), Vec::new());
-    if matches!(tool, "shell" | "shell_outside")
-        && let Some(fields) = rest.as_object_mut()
-        && let Some(command) = fields.get("command").and_then(Value::as_str)
-    {
-        blocks.push(("sh", command.to_owned()));
-        fields.retain(|name, value| name != "command" && !value.is_null());
-    }
+    let (command, rest) = match call::command(tool, args) {
+        Some((command, others)) => (Some(("sh", command)), Value::Object(others)),
+        None => (None, args.clone()),
+    };
     let is_empty = rest.is_null() || rest.as_object().is_some_and(Map::is_empty);
-    blocks.extend((!is_empty).then(|| ("json", format!("{rest:#}"))));
-    blocks
+    let rest = (!is_empty).then(|| ("json", format!("{rest:#}")));
+    command.into_iter().chain(rest).collect()
 }
 
 /// A block whose fence is longer than any row of backquotes in it.

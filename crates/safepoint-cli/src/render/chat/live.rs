@@ -21,6 +21,7 @@ use super::{
 use crate::{
     render::{
         activity::{Activity, Call, CallState, elapsed},
+        call::is_command,
         text::in_a_row,
     },
     signals::StopLevel,
@@ -240,7 +241,7 @@ impl State {
     pub(super) fn has_command(&self) -> bool {
         let below = self.live.branches.iter().map(|branch| &branch.work);
         let mut calls = self.work.iter().chain(below).flat_map(|work| &work.calls);
-        calls.any(|call| call.state == CallState::Runs && matches!(&*call.name, "shell" | "shell_outside"))
+        calls.any(|call| call.state == CallState::Runs && is_command(&call.name))
     }
 
     /// Ctrl-B: what runs continues in the background.

@@ -12,7 +12,7 @@ use super::{
     live::LiveWork,
     state::{Action, State, Tone},
 };
-use crate::render::{activity::elapsed, text::in_a_row};
+use crate::render::{activity::elapsed, call::is_command, text::in_a_row};
 
 /// What the shell tool says of a command that it began in the background, and of one that was moved there.
 const BEGAN: (&str, &str) = ("started in the background with pid ", "; its output goes to ");
@@ -60,7 +60,7 @@ pub(crate) enum TaskAsk {
 impl Tasks {
     pub(super) fn fact(&mut self, fact: &Fact, now: Instant) {
         match fact {
-            Fact::CallStarted { call_id, name, args, .. } if matches!(&**name, "shell" | "shell_outside") => {
+            Fact::CallStarted { call_id, name, args, .. } if is_command(name) => {
                 let command = args.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let is_asked = args.get("background").and_then(Value::as_bool).unwrap_or(false);
                 self.running.insert(call_id.clone(), (command, is_asked));

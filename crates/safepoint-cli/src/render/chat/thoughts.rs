@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use ratatui_core::text::{Line, Span};
+use ratatui_core::text::Line;
 use safepoint::event::{EventKind, Fact};
 
 use super::{
@@ -68,11 +68,8 @@ impl Thoughts {
         let (Some(since), Some(text)) = (self.since, self.calls.last()) else { return Vec::new() };
         let mut starts = text.len().saturating_sub(SHOWN)..=text.len();
         let tail = &text[starts.find(|start| text.is_char_boundary(*start)).unwrap_or(0)..];
-        let head = Line::from(vec![
-            Span::styled("  ∴ thinking  ", DIM),
-            Span::styled(format!("{}  (Ctrl-T: all of it)", elapsed(since, now)), DIM),
-        ]);
-        let mut rows = vec![head];
+        let head = format!("  ∴ thinking  {}  (Ctrl-T: all of it)", elapsed(since, now));
+        let mut rows = vec![Line::styled(head, DIM)];
         rows.extend(output(tail, most, columns));
         rows
     }
