@@ -218,7 +218,8 @@ fn begin(
     let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable));
     // Each later conversation of this program begins where the one before it ended.
     let is_first = found.id.is_empty();
-    let surface = if is_first && variable("TMUX").is_some() { surface.beginning_below() } else { surface };
+    let is_in_tmux = variable("TMUX").is_some_and(|socket| !socket.is_empty());
+    let surface = if is_first && is_in_tmux { surface.beginning_below() } else { surface };
     let about = About { session: host.id.as_str().to_owned(), tools: crew.tools(), is_kept: place.is_kept };
     let mut state = State::new(about, crew.model(), surface.columns());
     state.attention = attention;

@@ -450,3 +450,26 @@ fn a_chat_asks_where_somebody_is_and_says_so_where_nobody_is() {
     assert!(word < printed.find("shell: denied").unwrap(), "{printed}");
     child.wait().unwrap();
 }
+
+/// S12.56: in tmux a conversation begins in the last rows of the screen, where no change of its size moves the pane into the history; a
+/// later one of the same chat begins where that one ended.
+#[test]
+fn in_tmux_a_conversation_begins_at_the_bottom_of_the_screen() {
+    let place = super::place::Place::new(&serde_json::json!([{"text": "noted"}, {"text": "noted"}]));
+    for (tmux, is_below) in [("/tmp/tmux-0/default,1,0", true), ("", false)] {
+        let mut chat = place.chat(&[], &[("TMUX", tmux)]);
+        let rows = chat.screen().lines().count();
+        assert_eq!(rows == usize::from(super::terminal::ROWS), is_below, "{rows} rows");
+        chat.press("hello\r");
+        chat.until("noted");
+        chat.until(super::place::IDLE);
+        let before = chat.raw().matches("\r\n").count();
+        chat.press("/new\r");
+        chat.until("A new conversation");
+        chat.until(super::place::IDLE);
+        let more = chat.raw().matches("\r\n").count() - before;
+        assert!(more < usize::from(super::terminal::ROWS), "{more} more rows");
+        chat.press("\x04");
+        assert_eq!(chat.end().0, 0);
+    }
+}

@@ -76,7 +76,7 @@ impl Left {
                 }
             }
             // Of another session's turns: none of this one takes it back.
-            Ok(JournalFact::Begun { history, .. }) => {
+            Ok(JournalFact::Begun { history, .. } | JournalFact::BegunMore { history }) => {
                 said.extend(history.iter().filter_map(|entry| Some((TurnId::new(0), before(entry)?))));
             }
             Ok(JournalFact::Forgotten { turn }) => {

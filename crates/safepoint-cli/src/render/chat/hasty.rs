@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use crossterm::event::KeyCode;
 
-use super::state::{Mode, State};
+use super::state::State;
 
 /// Whether the last key was an answer, and the letters that came since.
 #[derive(Debug, Default)]
@@ -31,9 +31,8 @@ impl State {
     /// Whether this letter would answer a question that cannot be read yet, and comes right after an answer.
     pub(super) fn is_hasty(&self, letter: char) -> bool {
         let waits = self.deciding.is_some() || !self.questions.is_empty();
-        let is_answer = "ynmardg".contains(letter.to_ascii_lowercase()) || self.answers_edit(letter);
-        let mode = matches!(self.mode, Mode::Typing | Mode::Hunks);
-        self.hasty.is_answering && waits && mode && is_answer && self.input.is_empty()
+        let is_answer = self.answers(letter) || self.decides_hunk(letter);
+        self.hasty.is_answering && waits && is_answer && self.input.is_empty()
     }
 
     /// Keeps the letter, in case it is the first of a message.

@@ -165,7 +165,7 @@ impl State {
     }
 
     /// Whether this letter answers the question at hand.
-    fn answers(&self, letter: char) -> bool {
+    pub(super) fn answers(&self, letter: char) -> bool {
         let question = self.questions.front().map(|asked| asked.question.question);
         let may_have_run = question == Some(ApprovalKind::AfterUnknownEnd);
         let letter = letter.to_ascii_lowercase();
@@ -249,9 +249,10 @@ impl State {
         if self.mode != Mode::Typing {
             return self.end_answer();
         }
-        // Letters that were meant for a question are no reason to stop.
-        if !self.questions.is_empty() && !self.input.is_empty() {
-            return self.input.clear();
+        // Letters that were meant for a question are no reason to stop. What they were is there with Up.
+        if !self.questions.is_empty() && !self.input.is_empty() && !self.is_searching() {
+            let typed = self.input.take();
+            return self.input.remember(typed);
         }
         // A turn that only waits for an answer is at a safe point: its approval is withdrawn.
         if self.work.is_none() && !self.questions.is_empty() {

@@ -144,6 +144,8 @@ fn esc_empties_the_input_before_it_stops_a_turn_that_asks() {
     world.shows("empty the input first (Esc)");
     assert_eq!((world.tap(KeyCode::Esc), world.state.input.text()), (Vec::new(), ""));
     assert!(!world.tap(KeyCode::Esc).is_empty(), "another one stops");
+    world.tap(KeyCode::Up);
+    assert_eq!(world.state.input.text(), "2", "nothing that was typed is lost");
 }
 
 #[test]
