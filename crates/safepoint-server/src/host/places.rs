@@ -76,7 +76,7 @@ impl Planner<String> for PlacedPlanner {
             match plan {
                 Plan::Wait => {}
                 Plan::Resume => self.place.take(left.unwrap_or(new)).await,
-                _ => self.place.take(new).await,
+                Plan::Turn(_) => self.place.take(new).await,
             }
             Ok(plan)
         }
