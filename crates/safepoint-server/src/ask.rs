@@ -15,7 +15,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::problem::{Answered, Problem};
+use crate::{
+    caller::{items::ItemPush, stops::StopWait},
+    problem::{Answered, Problem},
+};
 
 /// How long the work that runs may take to its next safe point, unless the request says so.
 const GRACE_MS: u64 = 5_000;
@@ -165,16 +168,16 @@ pub(crate) enum DecisionWord {
     Respond,
 }
 
-/// Whether an answer waits. Exhaustive: it does not, or until then.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wait {
-    #[default]
-    No,
-    Settled,
-    Quiet,
-}
-
 impl ItemAsk {
+    /// The item that is asked for, under this key.
+    ///
+    /// # Errors
+    /// If its policy is none.
+    pub(crate) fn item(self, key: Option<String>) -> Answered<ItemPush> {
+        let policy = self.policy()?;
+        Ok(ItemPush { text: self.text, policy, key })
+    }
+
     /// # Errors
     /// If that is no policy.
     pub(crate) fn policy(&self) -> Answered<Policy> {
@@ -321,7 +324,7 @@ impl DecisionAsk {
     }
 }
 
-impl FromStr for Wait {
+impl FromStr for StopWait {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
         match text {

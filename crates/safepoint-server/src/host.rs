@@ -4,7 +4,7 @@
 //! that goes away changes nothing.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
@@ -29,6 +29,8 @@ pub(crate) mod shown;
 use open::{OpenSession, Opened};
 use setup::Setup;
 
+use crate::surface::Surface;
+
 /// How many turns may run at once, unless it is said.
 const RUNNING: usize = 200;
 /// How long a session may be at rest before it is closed, unless it is said.
@@ -45,6 +47,8 @@ type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
 pub(crate) struct Offered {
     pub(crate) agent: Agent,
     pub(crate) description: String,
+    /// By which protocols, beside the own API.
+    pub(crate) surfaces: BTreeSet<Surface>,
 }
 
 /// Agents and the sessions that they work in. Cheap to clone; the sessions end when the host is [drained](Self::drain), or
@@ -109,7 +113,26 @@ impl HostBuilder {
         description: impl Into<String>,
         agent: Agent,
     ) -> Self {
-        self.agents.insert(name.into(), Offered { agent, description: description.into() });
+        let offered = Offered { agent, description: description.into(), surfaces: BTreeSet::new() };
+        self.agents.insert(name.into(), offered);
+        self
+    }
+
+    /// Offers this agent by these protocols too. Default: by the server's own API alone.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use safepoint::{Agent, store::MemoryStore};
+    /// use safepoint_server::{Host, HostBuilder, Surface};
+    /// fn offered(agent: Agent) -> HostBuilder {
+    ///     let builder = Host::builder(Arc::new(MemoryStore::default()));
+    ///     builder.agent("helper", agent).surfaces("helper", [Surface::Responses])
+    /// }
+    /// ```
+    pub fn surfaces(mut self, name: &str, surfaces: impl IntoIterator<Item = Surface>) -> Self {
+        if let Some(offered) = self.agents.get_mut(name) {
+            offered.surfaces.extend(surfaces);
+        }
         self
     }
 

@@ -59,6 +59,20 @@ pub(crate) struct Frame {
     pub(crate) ends: Ends,
 }
 
+impl Frame {
+    /// What is not recorded, and ends nothing.
+    pub(crate) fn unrecorded(bytes: Bytes) -> Self {
+        Self { bytes, position: None, ends: Ends::Nothing }
+    }
+
+    /// The event: its name and its JSON. None: it is a comment, which keeps the stream alive.
+    pub(crate) fn event(&self) -> Option<(&str, &str)> {
+        let text = std::str::from_utf8(&self.bytes).ok()?;
+        let (_, event) = text.split_once("event: ")?;
+        event.trim_end().split_once("\ndata: ")
+    }
+}
+
 /// What a frame ends, for the readers of one item or one turn. Exhaustive: an item of this number is at rest, a turn has ended,
 /// nothing of it is alive, or nothing ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -52,6 +52,39 @@ impl Problem {
             .retry_after(RETRY_AFTER)
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// The stable code.
+    pub(crate) fn code(&self) -> &str {
+        self.fields.get("code").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What a person reads.
+    pub(crate) fn detail(&self) -> &str {
+        self.fields.get("detail").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A response of another form that says the same: the status, and when to come again.
+    pub(crate) fn answered_by(&self, body: &Value) -> Response {
+        let mut response = Response::new(Body::from(body.to_string()));
+        self.head(&mut response, "application/json");
+        response
+    }
+
+    fn head(&self, response: &mut Response, kind: &'static str) {
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(after) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
+        }
+    }
+
     /// Adds what the code needs.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.fields.insert(name.to_owned(), value.into());
@@ -88,16 +121,9 @@ impl From<serde_json::Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = Response::new(Body::from(Value::Object(self.fields).to_string()));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if let Some(after) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)));
-        }
+        let mut response = Response::new(Body::empty());
+        self.head(&mut response, "application/problem+json");
+        *response.body_mut() = Body::from(Value::Object(self.fields).to_string());
         response
     }
 }

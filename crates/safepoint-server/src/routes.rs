@@ -15,17 +15,15 @@ use axum::{
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use percent_encoding::percent_decode_str;
-use safepoint::{
-    ids::SessionId,
-    store::{self, SessionRow},
-};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
 use crate::{
     access::{Access, AccessScope, Principal},
     ask::parsed,
-    host::{Host, HostState, open::OpenSession, setup::Setup},
+    caller::{Caller, Kept},
+    host::{Host, HostState},
+    load::Load,
     problem::{Answered, Problem},
 };
 
@@ -33,14 +31,10 @@ mod approvals;
 mod events;
 mod health;
 mod items;
-pub(crate) mod load;
 mod sessions;
 mod stops;
 pub(crate) mod table;
 
-pub(crate) use items::view as item;
-use load::Load;
-pub(crate) use sessions::answer as session;
 use table::{Refuses, Route, table};
 
 /// The longest body.
@@ -51,26 +45,19 @@ const BODY_WITHIN: Duration = Duration::from_secs(30);
 const MOST_KEY: usize = 256;
 
 /// What every request sees.
-pub(crate) struct App {
-    pub(crate) host: Arc<HostState>,
+struct App {
+    host: Arc<HostState>,
     access: Access,
-    pub(crate) load: Load,
+    load: Arc<Load>,
 }
 
 /// A request that may be answered: its route is known, and so is who sends it.
 pub(crate) struct Call {
-    pub(crate) app: Arc<App>,
-    pub(crate) who: Principal,
+    pub(crate) by: Caller,
     pub(crate) headers: HeaderMap,
     params: BTreeMap<String, String>,
     query: BTreeMap<String, String>,
     body: Bytes,
-}
-
-/// Who has a session. Exhaustive: this process, or another one.
-pub(crate) enum Owner {
-    Here(Arc<OpenSession>),
-    Elsewhere,
 }
 
 /// The routes of a host, for a program of your own: nest it where you like.
@@ -87,7 +74,7 @@ pub(crate) enum Owner {
 /// }
 /// ```
 pub fn router(host: &Host, access: Access) -> Router {
-    let app = Arc::new(App { host: Arc::clone(&host.inner), access, load: Load::default() });
+    let app = Arc::new(App { host: Arc::clone(&host.inner), access, load: Arc::default() });
     let routes = table().into_iter().map(Arc::new);
     let router = routes.fold(Router::new(), |router, route| {
         let app = Arc::clone(&app);
@@ -118,7 +105,7 @@ async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request
         Ok(call) => (route.run)(call).await,
         Err(problem) => Err(problem),
     };
-    let response = answered.unwrap_or_else(Problem::into_response);
+    let response = answered.unwrap_or_else(route.problem);
     app.load.answered(response.status());
     response
 }
@@ -148,7 +135,8 @@ async fn checked(app: &Arc<App>, route: &Route, params: RawPathParams, request: 
     let query = query(parts.uri.query().unwrap_or_default(), route)?;
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = read(body).await?;
-    Ok(Call { app: Arc::clone(app), who, headers: parts.headers, params, query, body })
+    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who };
+    Ok(Call { by, headers: parts.headers, params, query, body })
 }
 
 async fn read(body: Body) -> Answered<Bytes> {
@@ -166,7 +154,8 @@ fn query(text: &str, route: &Route) -> Answered<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if !route.query.iter().any(|(known, _)| *known == name) {
+        // A protocol's clients send what they like.
+        if route.surface.is_none() && !route.query.iter().any(|(known, _)| *known == name) {
             let detail = format!("unknown parameter `{name}`");
             return Err(Problem::new(StatusCode::BAD_REQUEST, "unknown_field", detail));
         }
@@ -178,10 +167,6 @@ fn query(text: &str, route: &Route) -> Answered<BTreeMap<String, String>> {
 }
 
 impl Call {
-    pub(crate) fn store(&self) -> &dyn store::Store {
-        &*self.app.host.store
-    }
-
     /// A part of the path.
     pub(crate) fn param(&self, name: &str) -> &str {
         self.params.get(name).map(String::as_str).unwrap_or_default()
@@ -227,50 +212,8 @@ impl Call {
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(crate) async fn session(&self) -> Answered<(SessionRow, Setup)> {
-        let row = self.store().open(&SessionId::from(self.param("session"))).await?;
-        let setup = Setup::of(&row);
-        if self.who.sees(&setup.principal, &setup.agent) {
-            Ok((row, setup))
-        } else {
-            Err(Problem::no_such("session"))
-        }
-    }
-
-    /// Who has the session, which this process opens if none has it.
-    ///
-    /// # Errors
-    /// `agent_gone`, `draining`, and the store's.
-    ///
-    /// # Cancel safety
-    /// It may be opened all the same.
-    pub(crate) async fn owner(&self, row: &SessionRow, setup: &Setup) -> Answered<Owner> {
-        if let Some(open) = self.app.host.opened(&row.id) {
-            return Ok(Owner::Here(open));
-        }
-        if !self.app.host.agents.contains_key(&setup.agent) {
-            let detail =
-                format!("this server has no agent `{}`: the session can be read and stopped", setup.agent);
-            return Err(Problem::conflict("agent_gone", detail));
-        }
-        if self.app.host.is_draining() {
-            return Err(Problem::draining());
-        }
-        match self.app.host.open(row, setup).await {
-            Ok(open) => Ok(Owner::Here(open)),
-            Err(store::Error::Held(..)) => Ok(Owner::Elsewhere),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Has the session's owner look at what was put into the store; opens it if it has none.
-    pub(crate) fn wake(&self, row: &SessionRow, setup: &Setup) {
-        let host = &self.app.host;
-        match host.opened(&row.id) {
-            Some(open) => open.handle().check_store(),
-            None if host.agents.contains_key(&setup.agent) && !host.is_draining() => host.begin(row, setup),
-            None => {}
-        }
+    pub(crate) async fn session(&self) -> Answered<Kept> {
+        self.by.session(self.param("session")).await
     }
 }
 

@@ -1,300 +1,46 @@
-//! A reader of a session's events: what is recorded behind its last event, then what comes, each record once.
-//!
-//! **Invariants**: a reader holds no more than one piece of what it sends next; it keeps its place among the frames by a number,
-//! and goes back to the journal when those are gone.
+//! What a reader reads as a stream of server-sent events.
 
-mod behind;
-
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::convert::Infallible;
 
 use axum::{
     body::Body,
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     response::Response,
 };
 use bytes::{Bytes, BytesMut};
-use futures_util::{
-    future::{Either, select},
-    stream,
-};
-use safepoint::{
-    ids::{SessionId, TurnId},
-    store::SessionRow,
-};
-use serde_json::{Value, json};
-use tokio::time::timeout;
+use futures_core::Stream;
+use futures_util::stream;
 
-use crate::{
-    host::{setup::Setup, shown::Seat},
-    lines::{Ends, FoundFrames, Frame, frame},
-    problem::Answered,
-    routes::{
-        App, Call,
-        load::{Load, ReaderPlace},
-        session,
-    },
-};
+use crate::{problem::Answered, reader::Reader};
 
-/// How often a stream without events shows that it is there.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How often the journal of a session that is not open here is looked at.
-const LOOK: Duration = Duration::from_millis(250);
-/// What goes out in one piece, unless one frame is larger.
-const PIECE: usize = 64 << 10;
 /// How soon a client comes back.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
-/// What a stream ends with. Exhaustive: it goes on, or until an item of this number is at rest, or nothing of a turn is alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Until {
-    Never,
-    Item(u64),
-    Turn(TurnId),
+/// The answer that streams it.
+pub(crate) fn response(reader: Reader) -> Response {
+    let pieces = stream::unfold((reader, BytesMut::from(RETRY)), |(mut reader, mut piece)| async move {
+        for frame in reader.next().await? {
+            piece.extend_from_slice(&frame.bytes);
+        }
+        Some((piece.split().freeze(), (reader, piece)))
+    });
+    streamed(pieces)
 }
 
-/// A reader.
-pub(crate) struct Reader {
-    app: Arc<App>,
-    session: SessionId,
-    until: Until,
-    /// What was seen of the turn that it ends with: its end, and that nothing of it is alive. Either is recorded first.
-    seen: (bool, bool),
-    /// The last position that was sent.
-    sent: Option<u64>,
-    at: ReaderStage,
-    /// What is sent next.
-    piece: BytesMut,
-    _place: ReaderPlace,
-}
-
-/// Where a reader reads. Exhaustive: it has yet to find that out, among the frames of an open session, in the journal of one
-/// that is not open here, or nowhere any more.
-enum ReaderStage {
-    Behind,
-    Live(LiveReader),
-    Journal { head: u64 },
-    Over,
-}
-
-/// A reader among the frames. It keeps the session's events, and not the session.
-struct LiveReader {
-    seat: Seat,
-    next: u64,
-}
-
-impl Reader {
-    /// A reader that continues behind `last`, the id of an event; `None`: it begins with the session's first.
-    ///
-    /// # Errors
-    /// `too_many_readers`, and the store's.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(crate) async fn start(call: &Call, row: &SessionRow, last: Option<&str>) -> Answered<Self> {
-        let place = ReaderPlace::take(&call.app, call.who.name())?;
-        let mut piece = BytesMut::from(RETRY);
-        let shown = session(&call.app.host, row, &Setup::of(row)).await?;
-        piece.extend_from_slice(&frame(None, "session", &serde_json::to_value(&shown)?));
-        let sent = match last {
-            None => None,
-            Some(last) => match behind::known(&call.app, row, last).await? {
-                Some(position) => Some(position),
-                None => {
-                    let data = json!({"type": "reset", "cursor": shown.cursor});
-                    piece.extend_from_slice(&frame(None, "reset", &data));
-                    row.head.checked_sub(1)
-                }
-            },
-        };
-        Ok(Self {
-            app: Arc::clone(&call.app),
-            session: row.id.clone(),
-            until: Until::Never,
-            seen: (false, false),
-            sent,
-            at: ReaderStage::Behind,
-            piece,
-            _place: place,
-        })
-    }
-
-    /// It ends by this.
-    pub(crate) fn until(self, until: Until) -> Self {
-        Self { until, ..self }
-    }
-
-    /// It is among the frames from here on, and what was recorded before is not for it.
-    ///
-    /// # Errors
-    /// The store's.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(crate) async fn joined(mut self) -> Answered<Self> {
-        if let Some(open) = self.app.host.opened(&self.session)
-            && let Some(seat) = open.join().await
-        {
-            self.sent = seat.recorded;
-            self.at = ReaderStage::Live(LiveReader { next: seat.next, seat });
-        }
-        Ok(self)
-    }
-
-    /// The answer that streams it.
-    pub(crate) fn response(self) -> Response {
-        let pieces = stream::unfold(self, |mut reader| async move {
-            let piece = reader.piece().await?;
-            Some((Ok::<Bytes, Infallible>(piece), reader))
-        });
-        let mut response = Response::new(Body::from_stream(pieces));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        response
-    }
-
-    /// What is sent next; `None` at the end.
-    async fn piece(&mut self) -> Option<Bytes> {
-        while self.piece.is_empty() {
-            match &self.at {
-                ReaderStage::Over => return None,
-                ReaderStage::Behind => {
-                    if self.catch_up().await.is_err() {
-                        self.end("bye", &json!({"type": "bye", "reason": "store"}));
-                    }
-                }
-                ReaderStage::Live(_) => self.live().await,
-                ReaderStage::Journal { head } => {
-                    let head = *head;
-                    self.look(head).await;
-                }
-            }
-        }
-        Some(self.piece.split().freeze())
-    }
-
-    fn end(&mut self, event: &str, data: &Value) {
-        self.piece.extend_from_slice(&frame(None, event, data));
-        self.at = ReaderStage::Over;
-    }
-
-    async fn live(&mut self) {
-        let ReaderStage::Live(live) = &mut self.at else { return };
-        let mut grown = live.seat.tail.grown();
-        match live.seat.tail.look(live.next, PIECE) {
-            FoundFrames::Frames(frames) => {
-                live.next += frames.len() as u64;
-                self.send(frames).await;
-            }
-            FoundFrames::Gone { missed } => {
-                Load::count(&self.app.load.missed);
-                let data = json!({"type": "missed", "count": missed});
-                self.piece.extend_from_slice(&frame(None, "missed", &data));
-                self.at = ReaderStage::Behind;
-            }
-            FoundFrames::Nothing => {
-                let (host, session) = (Arc::clone(&self.app.host), self.session.clone());
-                // Whichever is first; the frames are looked at again in any case.
-                let grown = pin!(timeout(KEEP_ALIVE, grown.changed()));
-                let woken = match select(grown, pin!(host.closed(&session))).await {
-                    Either::Left((grown, _)) => Some(grown.is_ok()),
-                    Either::Right(_) => None,
-                };
-                match woken {
-                    Some(true) => {}
-                    Some(false) => self.keep_alive().await,
-                    // What it showed last is among the frames, or in the journal.
-                    None => self.leave().await,
-                }
-            }
-        }
-    }
-
-    /// The session is closed here: the rest is in the journal.
-    async fn leave(&mut self) {
-        let ReaderStage::Live(live) = &mut self.at else { return };
-        if let FoundFrames::Frames(frames) = live.seat.tail.look(live.next, usize::MAX) {
-            self.send(frames).await;
-        }
-        if matches!(self.at, ReaderStage::Over) {
-            return;
-        }
-        self.at = ReaderStage::Behind;
-        if self.app.host.is_draining() {
-            // What could not be read now is there for the reader that comes back.
-            drop(self.catch_up().await);
-            if !matches!(self.at, ReaderStage::Over) {
-                self.end("bye", &json!({"type": "bye", "reason": "drain"}));
-            }
-        }
-    }
-
-    async fn send(&mut self, frames: Vec<Frame>) {
-        for Frame { bytes, position, ends } in frames {
-            if position.is_some_and(|position| self.sent.is_some_and(|sent| position <= sent)) {
-                continue;
-            }
-            self.sent = position.or(self.sent);
-            if let (Until::Item(meant), Ends::Item(number)) = (self.until, ends)
-                && meant == number
-            {
-                return self.end_with_item(number).await;
-            }
-            self.piece.extend_from_slice(&bytes);
-            if self.has_ended(ends) {
-                return self.end("end", &json!({"type": "end"}));
-            }
-        }
-    }
-
-    /// Whether the turn that it ends with has ended, and nothing of it is alive.
-    fn has_ended(&mut self, ends: Ends) -> bool {
-        match (self.until, ends) {
-            (Until::Turn(meant), Ends::Turn(turn)) if meant == turn => self.seen.0 = true,
-            (Until::Turn(meant), Ends::Quiet(turn)) if meant == turn => self.seen.1 = true,
-            _ => {}
-        }
-        self.seen == (true, true)
-    }
-
-    async fn keep_alive(&mut self) {
-        self.piece.extend_from_slice(b": keep-alive\n\n");
-        self.end_if_at_rest().await;
-    }
-
-    /// Waits until there is more in the journal, or the session is opened here.
-    async fn look(&mut self, head: u64) {
-        let host = Arc::clone(&self.app.host);
-        let mut opens = host.opens();
-        let looked = async {
-            loop {
-                if host.opened(&self.session).is_some() || host.is_draining() {
-                    return;
-                }
-                // A session that was opened here shows what streams; what another process records is looked for.
-                if timeout(LOOK, opens.changed()).await.is_ok() {
-                    continue;
-                }
-                match host.store.open(&self.session).await {
-                    Ok(row) if row.head == head => {}
-                    Ok(_) | Err(_) => return,
-                }
-            }
-        };
-        match timeout(KEEP_ALIVE, looked).await {
-            Ok(()) if self.app.host.is_draining() => {
-                self.end("bye", &json!({"type": "bye", "reason": "drain"}))
-            }
-            Ok(()) => self.at = ReaderStage::Behind,
-            Err(_elapsed) => self.keep_alive().await,
-        }
-    }
+/// An answer of these pieces.
+pub(crate) fn streamed(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let pieces = futures_util::StreamExt::map(pieces, Ok::<Bytes, Infallible>);
+    let mut response = Response::new(Body::from_stream(pieces));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
 }
 
 /// For a stream whose end has come before it began: an `EventSource` does not come back.
 pub(crate) fn nothing_more() -> Answered<Response> {
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = axum::http::StatusCode::NO_CONTENT;
+    *response.status_mut() = StatusCode::NO_CONTENT;
     Ok(response)
 }

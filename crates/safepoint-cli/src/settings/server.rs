@@ -27,6 +27,8 @@ pub(crate) struct ServerSettings {
 pub(crate) struct NamedAgent {
     pub(crate) name: String,
     pub(crate) description: String,
+    /// The protocols by which it is offered, beside the server's own API.
+    pub(crate) surfaces: Vec<String>,
     /// The file as it is for this agent.
     pub(crate) config: Config,
 }
@@ -73,6 +75,12 @@ pub(crate) fn agents(path: &Path, text: &str) -> Result<Vec<NamedAgent>, Usage> 
             Some(toml::Value::String(text)) => text,
             Some(_) => return Err(wrong(format!("description of [agents.{name}] is no text"))),
         };
+        let surfaces = match table.remove("surfaces") {
+            None => Vec::new(),
+            Some(names) => names
+                .try_into()
+                .map_err(|_no_names| wrong(format!("surfaces of [agents.{name}] are no names")))?,
+        };
         if table.contains_key("server") || table.contains_key("agents") {
             return Err(wrong(format!("[agents.{name}] has no server and no agents")));
         }
@@ -81,7 +89,7 @@ pub(crate) fn agents(path: &Path, text: &str) -> Result<Vec<NamedAgent>, Usage> 
         let text = toml::to_string(&own).map_err(|error| wrong(error.to_string()))?;
         let config = Config::read(path.to_owned(), &text)
             .map_err(|Usage(why)| Usage(format!("[agents.{name}]: {why}")))?;
-        all.push(NamedAgent { name, description, config });
+        all.push(NamedAgent { name, description, surfaces, config });
     }
     Ok(all)
 }
@@ -95,10 +103,11 @@ mod tests {
     #[test]
     fn an_agent_takes_the_rest_from_the_top_of_the_file() {
         let text = "model = 'openai:a'\nmax_rounds = 5\n[server]\nlisten = '127.0.0.1:1'\n\
-                    [agents.one]\ndescription = 'first'\n[agents.two]\nmodel = 'openai:b'\n";
+                    [agents.one]\ndescription = 'first'\nsurfaces = ['a2a']\n[agents.two]\nmodel = 'openai:b'\n";
         let all = agents(Path::new("c.toml"), text).unwrap();
         let of = |name: &str| all.iter().find(|one| one.name == name).unwrap();
         assert_eq!((of("one").config.model(), &*of("one").description), (Some("openai:a"), "first"));
+        assert_eq!((&*of("one").surfaces, &*of("two").surfaces), (&["a2a".to_owned()][..], &[][..]));
         assert_eq!(of("two").config.model(), Some("openai:b"));
         let Err(Usage(why)) = agents(Path::new("c.toml"), "[agents.one]\nno_such_key = 1\n") else {
             panic!("it has no such key")

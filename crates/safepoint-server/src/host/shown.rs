@@ -125,7 +125,7 @@ impl Shower {
             _ => {
                 if let Some(line) = line {
                     let bytes = frame_of(line, None);
-                    self.tail.show(Frame { bytes, position: None, ends: Ends::Nothing });
+                    self.tail.show(Frame::unrecorded(bytes));
                 }
             }
         }

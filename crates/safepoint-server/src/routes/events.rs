@@ -7,38 +7,40 @@ use safepoint::{
 };
 
 use super::{
-    Call, item, json,
+    Call, json,
     sessions::{LIMIT, MOST},
 };
 use crate::{
     answer::{ItemState, ListPage, StepAnswer},
     ask::parsed,
+    caller::items::view,
     host::read::{epoch_at, turns},
     lines::{EventPlace, text_of},
     problem::{Answered, Problem},
-    sse::{Reader, Until, nothing_more},
+    reader::{Reader, Until},
+    sse,
 };
 
 pub(crate) async fn stream(call: Call) -> Answered<Response> {
-    let (row, _setup) = call.session().await?;
+    let kept = call.session().await?;
     let sent = call.headers.get("last-event-id").map(|id| id.to_str().unwrap_or("?").to_owned());
     let last = sent.or(call.query::<String>("after")?).filter(|last| !last.is_empty());
     let until = until(&call)?;
     // What has ended and was seen to its end is not streamed again.
     let is_over = match until {
         Until::Never => false,
-        Until::Item(number) => item(&call.app.host, &row.id, number).await?.state == ItemState::Rest,
+        Until::Item(number) => view(&call.by.host, kept.id(), number).await?.state == ItemState::Rest,
         Until::Turn(turn) => {
-            let turns = turns(call.store(), &row.id).await?;
+            let turns = turns(call.by.store(), kept.id()).await?;
             let turn = turns.get(&turn.number()).ok_or_else(|| Problem::no_such("turn"))?;
             turn.is_quiet_known()
         }
     };
     if is_over && last.is_some() {
-        return nothing_more();
+        return sse::nothing_more();
     }
-    let reader = Reader::start(&call, &row, last.as_deref()).await?;
-    Ok(reader.until(until).response())
+    let reader = Reader::start(&call.by, &kept.row, last.as_deref()).await?;
+    Ok(sse::response(reader.until(until)))
 }
 
 fn until(call: &Call) -> Answered<Until> {
@@ -53,14 +55,14 @@ fn until(call: &Call) -> Answered<Until> {
 }
 
 pub(crate) async fn timeline(call: Call) -> Answered<Response> {
-    let (row, _setup) = call.session().await?;
+    let kept = call.session().await?;
     let (after, turn) = (call.query::<u64>("after")?, call.query::<TurnId>("turn")?);
     let limit = call.query::<usize>("limit")?.unwrap_or(LIMIT).clamp(1, MOST);
-    let tenures = call.store().tenures(&row.id).await?;
-    let mut encoder = JournalEncoder::new(&row.id);
+    let tenures = call.by.store().tenures(kept.id()).await?;
+    let mut encoder = JournalEncoder::new(kept.id());
     let mut data = Vec::new();
     let mut is_more = false;
-    read_journal(call.store(), &row.id, |step| {
+    read_journal(call.by.store(), kept.id(), |step| {
         let place = EventPlace { epoch: epoch_at(&tenures, step.position), position: step.position };
         encoder.begin_epoch(place.epoch);
         let Some(line) = encoder.step(&step) else { return };

@@ -20,9 +20,9 @@ pub(crate) async fn live(_call: Call) -> Answered<Response> {
 }
 
 pub(crate) async fn ready(call: Call) -> Answered<Response> {
-    let (status, word) = if call.app.host.is_draining() {
+    let (status, word) = if call.by.host.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if matches!(timeout(STORE_ANSWERS, call.store().list(1, None)).await, Ok(Ok(_))) {
+    } else if matches!(timeout(STORE_ANSWERS, call.by.store().list(1, None)).await, Ok(Ok(_))) {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "store")
@@ -31,7 +31,7 @@ pub(crate) async fn ready(call: Call) -> Answered<Response> {
 }
 
 pub(crate) async fn metrics(call: Call) -> Answered<Response> {
-    let text = call.app.load.text(call.app.host.count_open());
+    let text = call.by.load.text(call.by.host.count_open());
     let mut response = Response::new(Body::from(text));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -44,6 +44,6 @@ pub(crate) async fn document(_call: Call) -> Answered<Response> {
 
 /// Asks for the drain, which ends the server that serves this: the answer is what the client can still get.
 pub(crate) async fn drain(call: Call) -> Answered<Response> {
-    Arc::clone(&call.app.host).ask_drain();
+    Arc::clone(&call.by.host).ask_drain();
     json(StatusCode::ACCEPTED, &DoneAnswer { status: "draining" })
 }

@@ -1,6 +1,9 @@
 //! Each route: its method and path, the scope that it needs, what it takes and what it answers.
 
-use axum::http::Method;
+use axum::{
+    http::Method,
+    response::{IntoResponse as _, Response},
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{Run, approvals, events, health, items, sessions, stops};
@@ -11,6 +14,8 @@ use crate::{
         StepAnswer, StopAnswer, TurnAnswer,
     },
     ask::{DecisionAsk, ItemAsk, SessionAsk, StopAsk},
+    problem::Problem,
+    surface::Surface,
 };
 
 type MakeSchema = fn(&mut SchemaGenerator) -> Schema;
@@ -29,6 +34,10 @@ pub(crate) struct Route {
     pub(crate) answer: Option<MakeSchema>,
     pub(crate) statuses: &'static [u16],
     pub(crate) refuses: Refuses,
+    /// The protocol that it belongs to; none: the own API, whose document has it.
+    pub(crate) surface: Option<Surface>,
+    /// How it says why a request is refused.
+    pub(crate) problem: fn(Problem) -> Response,
     pub(crate) run: Run,
 }
 
@@ -55,11 +64,23 @@ impl Route {
             answer: None,
             statuses: &[200],
             refuses: Refuses::UnderLoad,
+            surface: None,
+            problem: Problem::into_response,
             run,
         }
     }
 
-    fn needs(self, scope: AccessScope) -> Self {
+    /// A route of a protocol, which takes the parameters that it knows and says in its own form why it refuses.
+    pub(crate) fn of_surface(
+        surface: Surface,
+        (method, path): (Method, &'static str),
+        problem: fn(Problem) -> Response,
+        run: Run,
+    ) -> Self {
+        Self { surface: Some(surface), problem, ..Self::new(method, path, "", run) }
+    }
+
+    pub(crate) fn needs(self, scope: AccessScope) -> Self {
         Self { scope: Some(scope), ..self }
     }
 
@@ -75,7 +96,7 @@ impl Route {
         Self { answer: Some(of::<T>), statuses, ..self }
     }
 
-    fn always(self) -> Self {
+    pub(crate) fn always(self) -> Self {
         Self { refuses: Refuses::Never, ..self }
     }
 }
@@ -85,8 +106,14 @@ const TIMEOUT: Parameter = ("timeout_ms", "how long `wait` waits, at most 120000
 const LIMIT: Parameter = ("limit", "at most so many; default 50, at most 500");
 const AFTER: Parameter = ("after", "`next` of the page before");
 
-/// All of them.
+/// All that this build has.
 pub(crate) fn table() -> Vec<Route> {
+    // Each protocol adds its routes here.
+    own()
+}
+
+/// Those of the own API.
+pub(crate) fn own() -> Vec<Route> {
     let mut all = sessions();
     all.extend(items());
     all.extend(stops_and_decisions());

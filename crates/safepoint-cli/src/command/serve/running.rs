@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::Context as _;
-use safepoint_server::{Access, Host, HostServer};
+use safepoint_server::{Access, Host, HostServer, Surface};
 use serde_json::json;
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     args::{run::OnDisconnect, serve::ServeArgs},
-    exit::{self, code},
+    exit::{self, Usage, code},
     output,
     settings::{
         AgentSettings,
@@ -38,6 +38,7 @@ const DRAIN: Duration = Duration::from_secs(20);
 struct Wanted {
     name: String,
     description: String,
+    surfaces: Vec<String>,
     settings: AgentSettings,
 }
 
@@ -55,9 +56,12 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
         builder = builder.unload(unload);
     }
     let mut served = Vec::new();
-    for Wanted { name, description, settings } in wanted {
+    for Wanted { name, description, surfaces, settings } in wanted {
+        let surfaces = surfaces.iter().map(|surface| surface.parse::<Surface>());
+        let surfaces = surfaces.collect::<Result<Vec<_>, _>>();
+        let surfaces = surfaces.map_err(|why| Usage(format!("[agents.{name}]: {why}")))?;
         let one = Arc::new(ServedAgent::of(&name, settings).await?);
-        builder = builder.described(name, description, one.agent.clone());
+        builder = builder.described(&name, description, one.agent.clone()).surfaces(&name, surfaces);
         served.push(one);
     }
     let lives = served.clone();
@@ -124,11 +128,14 @@ fn wanted(args: &ServeArgs) -> anyhow::Result<(ServerSettings, Vec<Wanted>)> {
         |config: Config| AgentSettings { kept_in: kept_in.clone(), ..config.fill(args.agent.clone()) };
     if agents.is_empty() {
         let (name, description) = ("default".to_owned(), String::new());
-        return Ok((of_server, vec![Wanted { name, description, settings: filled(config) }]));
+        return Ok((
+            of_server,
+            vec![Wanted { name, description, surfaces: Vec::new(), settings: filled(config) }],
+        ));
     }
     let wanted = agents.into_iter().map(|one| {
         let settings = filled(one.config);
-        Wanted { name: one.name, description: one.description, settings }
+        Wanted { name: one.name, description: one.description, surfaces: one.surfaces, settings }
     });
     Ok((of_server, wanted.collect()))
 }

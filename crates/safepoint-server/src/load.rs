@@ -29,7 +29,7 @@ pub(crate) struct Load {
     tokens: Mutex<HashMap<String, Bucket>>,
     readers: AtomicUsize,
     /// Held as `tokens` is.
-    readers_of: Arc<Mutex<HashMap<String, usize>>>,
+    readers_of: Mutex<HashMap<String, usize>>,
     requests: AtomicU64,
     refused: AtomicU64,
     pub(crate) items: AtomicU64,
@@ -46,7 +46,7 @@ struct Bucket {
 
 /// A reader's place; it is free again when this is dropped.
 pub(crate) struct ReaderPlace {
-    app: Arc<super::App>,
+    load: Arc<Load>,
     name: String,
 }
 
@@ -111,26 +111,26 @@ impl Load {
 impl ReaderPlace {
     /// # Errors
     /// 429 `too_many_readers`.
-    pub(crate) fn take(app: &Arc<super::App>, name: &str) -> Answered<Self> {
-        let mut of = app.load.readers_of.lock().expect("no code under this lock panics");
+    pub(crate) fn take(load: &Arc<Load>, name: &str) -> Answered<Self> {
+        let mut of = load.readers_of.lock().expect("no code under this lock panics");
         let own = of.entry(name.to_owned()).or_default();
         // Relaxed: counted under the lock, and read by the metrics alone without it.
-        if *own >= READERS_OF_ONE || app.load.readers.load(Ordering::Relaxed) >= READERS {
+        if *own >= READERS_OF_ONE || load.readers.load(Ordering::Relaxed) >= READERS {
             let detail = "too many streams are read";
             let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_readers", detail);
             return Err(problem.retry_after(Duration::from_secs(1)));
         }
         *own += 1;
         // Relaxed: as above.
-        app.load.readers.fetch_add(1, Ordering::Relaxed);
+        load.readers.fetch_add(1, Ordering::Relaxed);
         drop(of);
-        Ok(Self { app: Arc::clone(app), name: name.to_owned() })
+        Ok(Self { load: Arc::clone(load), name: name.to_owned() })
     }
 }
 
 impl Drop for ReaderPlace {
     fn drop(&mut self) {
-        let mut of = self.app.load.readers_of.lock().expect("no code under this lock panics");
+        let mut of = self.load.readers_of.lock().expect("no code under this lock panics");
         if let Some(own) = of.get_mut(&self.name) {
             *own -= 1;
             if *own == 0 {
@@ -138,7 +138,7 @@ impl Drop for ReaderPlace {
             }
         }
         // Relaxed: as in `take`.
-        self.app.load.readers.fetch_sub(1, Ordering::Relaxed);
+        self.load.readers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

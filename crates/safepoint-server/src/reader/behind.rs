@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use safepoint::{
     raw::{line::JournalEncoder, read_journal},
     store::SessionRow,
@@ -12,27 +11,27 @@ use serde_json::json;
 use super::{LiveReader, Reader, ReaderStage, Until};
 use crate::{
     answer::ItemState,
-    host::read::epoch_at,
-    lines::{Ends, EventPlace, frame, frame_of},
+    caller::items::view,
+    host::{HostState, read::epoch_at},
+    lines::{Ends, EventPlace, Frame, frame_of},
     problem::Answered,
-    routes::{App, item},
 };
 
 impl Reader {
     /// Sends what is recorded and was not sent, and goes to where the rest will come.
     pub(super) async fn catch_up(&mut self) -> Answered<()> {
-        let seat = match self.app.host.opened(&self.session) {
+        let seat = match self.host.opened(&self.session) {
             Some(open) => open.join().await,
             None => None,
         };
-        let row = self.app.host.store.open(&self.session).await?;
+        let row = self.host.store.open(&self.session).await?;
         let (upto, partial) = match &seat {
             Some(seat) => (seat.recorded, seat.partial.clone()),
             None => (row.head.checked_sub(1), None),
         };
         let is_over = self.replay(upto).await?;
         if let Some(partial) = partial {
-            self.piece.extend_from_slice(&partial);
+            self.piece.push(Frame::unrecorded(partial));
         }
         self.at = match seat {
             _ if is_over => ReaderStage::Over,
@@ -50,10 +49,10 @@ impl Reader {
         let Some(upto) = upto.filter(|upto| self.sent.is_none_or(|sent| sent < *upto)) else {
             return Ok(false);
         };
-        let store = Arc::clone(&self.app.host.store);
+        let store = Arc::clone(&self.host.store);
         let tenures = store.tenures(&self.session).await?;
         let (mut encoder, sent) = (JournalEncoder::new(&self.session), self.sent);
-        let mut replayed = BytesMut::new();
+        let mut replayed = Vec::new();
         let mut is_over = false;
         let session = self.session.clone();
         read_journal(&*store, &session, |step| {
@@ -63,14 +62,19 @@ impl Reader {
             let is_new = sent.is_none_or(|sent| sent < step.position) && step.position <= upto;
             if let Some(line) = line.filter(|_| is_new && !is_over) {
                 let place = EventPlace { epoch, position: step.position };
-                replayed.extend_from_slice(&frame_of(line, Some(place)));
+                let ends = Ends::of(step.what.as_ref().ok());
+                replayed.push(Frame {
+                    bytes: frame_of(line, Some(place)),
+                    position: Some(place.position),
+                    ends,
+                });
             }
             if step.position <= upto {
                 is_over |= self.has_ended(Ends::of(step.what.as_ref().ok()));
             }
         })
         .await?;
-        self.piece.extend_from_slice(&replayed);
+        self.piece.append(&mut replayed);
         self.sent = Some(upto);
         if is_over {
             self.end("end", &json!({"type": "end"}));
@@ -81,7 +85,7 @@ impl Reader {
     /// An item that is at rest already, or a turn, has no event to wait for.
     pub(super) async fn end_if_at_rest(&mut self) {
         if let Until::Item(number) = self.until
-            && let Ok(found) = item(&self.app.host, &self.session, number).await
+            && let Ok(found) = view(&self.host, &self.session, number).await
             && found.state == ItemState::Rest
         {
             self.end_with_item(number).await;
@@ -89,20 +93,20 @@ impl Reader {
     }
 
     pub(super) async fn end_with_item(&mut self, number: u64) {
-        if let Ok(found) = item(&self.app.host, &self.session, number).await {
+        if let Ok(found) = view(&self.host, &self.session, number).await {
             let mut data = serde_json::to_value(&found).unwrap_or_default();
             data["type"] = json!("item");
-            self.piece.extend_from_slice(&frame(None, "item", &data));
+            self.say("item", &data);
         }
         self.end("end", &json!({"type": "end"}));
     }
 }
 
 /// The position of an id, if it names a record of the session that is still there.
-pub(super) async fn known(app: &App, row: &SessionRow, last: &str) -> Answered<Option<u64>> {
+pub(super) async fn known(host: &HostState, row: &SessionRow, last: &str) -> Answered<Option<u64>> {
     let Some(place) = EventPlace::parse(last).filter(|place| place.position < row.head) else {
         return Ok(None);
     };
-    let tenures = app.host.store.tenures(&row.id).await?;
+    let tenures = host.store.tenures(&row.id).await?;
     Ok((epoch_at(&tenures, place.position) == place.epoch).then_some(place.position))
 }

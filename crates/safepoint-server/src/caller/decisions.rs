@@ -1,0 +1,67 @@
+//! Decisions: bound to the digest of the question and to who decides, and taken once (S13.9).
+
+use safepoint::{
+    approval::Decision,
+    ids::ApprovalId,
+    raw::store::{DecisionResult, NewDecision},
+};
+
+use super::{Caller, Kept};
+use crate::{
+    answer::DecisionAnswer,
+    load::Load,
+    problem::{Answered, Problem},
+};
+
+impl Caller {
+    /// Answers a question of the session, which continues with it.
+    ///
+    /// # Errors
+    /// `decided_otherwise`, `withdrawn`, `expired`, `other_arguments`, `no_such_approval`, and the store's.
+    ///
+    /// # Cancel safety
+    /// The decision may have been taken.
+    pub(crate) async fn decide(
+        &self,
+        kept: &Kept,
+        id: &str,
+        digest: String,
+        decision: &Decision,
+    ) -> Answered<DecisionAnswer> {
+        let id = ApprovalId::from(id);
+        let bytes = serde_json::to_vec(decision)?;
+        let principal = self.who.name().to_owned();
+        let new = NewDecision { id: id.clone(), digest, principal, bytes: bytes.clone() };
+        Load::count(&self.load.decisions);
+        let already = match self.store().decide(kept.id(), new).await? {
+            DecisionResult::Taken => {
+                self.wake(kept);
+                false
+            }
+            DecisionResult::AlreadyDecided { bytes: other, .. } if other == bytes => true,
+            refused => return Err(problem(refused)),
+        };
+        Ok(DecisionAnswer { approval: id.to_string(), already })
+    }
+}
+
+fn problem(refused: DecisionResult) -> Problem {
+    match refused {
+        DecisionResult::AlreadyDecided { principal, at, bytes } => {
+            let other = serde_json::from_slice::<serde_json::Value>(&bytes).unwrap_or_default();
+            Problem::conflict("decided_otherwise", format!("{principal} decided it before"))
+                .with("by", principal)
+                .with("at", at.to_string())
+                .with("decision", other["decision"].clone())
+        }
+        DecisionResult::Withdrawn => {
+            Problem::conflict("withdrawn", "a stop withdrew the question, and the call did not begin")
+        }
+        DecisionResult::Expired => Problem::conflict("expired", "the question expired: the call was denied"),
+        DecisionResult::OtherArguments { digest } => {
+            Problem::conflict("other_arguments", "the question is about other arguments: look again")
+                .with("digest", digest)
+        }
+        DecisionResult::Taken | DecisionResult::Unknown => Problem::no_such("approval"),
+    }
+}

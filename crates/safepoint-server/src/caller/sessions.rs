@@ -1,0 +1,183 @@
+//! Sessions: made, and as they are now.
+
+use std::sync::Arc;
+
+use safepoint::{
+    ids::SessionId,
+    raw::store::{ApprovalState, ItemState, NewSession},
+    store::{Error, SessionRow},
+};
+use sha2::{Digest as _, Sha256};
+
+use super::{Caller, Kept, is_held, items::ItemPush};
+use crate::{
+    answer::{OpenAt, RunningTurn, SessionAnswer, SessionState},
+    host::{
+        HostState, Offered,
+        open::{OpenSession, Seen},
+        read,
+        setup::Setup,
+    },
+    lines::EventPlace,
+    problem::{Answered, Problem},
+    surface::Surface,
+};
+
+/// A session before it is made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SessionMake {
+    /// The agent; it may be left out where the host has one only.
+    pub(crate) agent: Option<String>,
+    pub(crate) title: String,
+    /// The first item: the session never exists without it.
+    pub(crate) item: Option<ItemPush>,
+    /// The same key of the same principal, with the same content, is the same session.
+    pub(crate) key: Option<String>,
+}
+
+impl Caller {
+    /// Makes a session, and begins its first item.
+    ///
+    /// # Errors
+    /// `no_such_agent`, `other_content`, what its item lacks, and the store's.
+    ///
+    /// # Cancel safety
+    /// It may have been made.
+    pub(crate) async fn make(&self, make: SessionMake) -> Answered<(Kept, Seen)> {
+        let agent = self.agent(make.agent.as_deref())?;
+        let id = make.key.as_ref().map_or_else(SessionId::fresh, |key| named(self.who.name(), key));
+        let item = make.item.map(|item| item.encoded()).transpose()?;
+        let digest = item.as_ref().map(|item| item.digest.clone());
+        let setup = Setup { agent, principal: self.who.name().to_owned(), item: digest };
+        let new = NewSession {
+            title: make.title,
+            setup: setup.write(),
+            items: Vec::from_iter(item),
+            ..NewSession::of(id.clone())
+        };
+        let (row, seen) = match self.store().create(new).await {
+            Ok(row) => (row, Seen::First),
+            Err(Error::SessionExists(_)) => (self.store().open(&id).await?, Seen::Again),
+            Err(error) => return Err(error.into()),
+        };
+        if seen == Seen::Again && Setup::of(&row) != setup {
+            return Err(Problem::conflict(
+                "other_content",
+                "this Idempotency-Key was used for other content",
+            ));
+        }
+        let kept = Kept { row, setup };
+        if kept.setup.item.is_some() {
+            self.wake(&kept);
+        }
+        Ok((kept, seen))
+    }
+
+    /// The name of an agent that the caller may use; the only one, if none is named.
+    ///
+    /// # Errors
+    /// `no_such_agent`, and `bad_request` where one of several is to be named.
+    pub(crate) fn agent(&self, named: Option<&str>) -> Answered<String> {
+        let agents = &self.host.agents;
+        let found = match named {
+            Some(named) => agents.get_key_value(named).map(|(name, _)| name),
+            None if agents.len() == 1 => agents.keys().next(),
+            None => return Err(Problem::bad_request("`agent` names one of several agents")),
+        };
+        found.filter(|name| self.who.uses(name)).cloned().ok_or_else(|| Problem::no_such("agent"))
+    }
+}
+
+impl Caller {
+    /// The agents that the caller may use by this protocol.
+    pub(crate) fn agents_on(&self, surface: Surface) -> impl Iterator<Item = (&String, &Offered)> {
+        let agents = self.host.agents.iter().filter(move |(_, offered)| offered.surfaces.contains(&surface));
+        agents.filter(|(name, _)| self.who.uses(name))
+    }
+}
+
+/// The session of a principal's key.
+fn named(principal: &str, key: &str) -> SessionId {
+    const DIGITS: usize = 32;
+    let digest = Sha256::digest(format!("{}:{principal}:{key}", principal.len()));
+    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    SessionId::from(format!("ses_{}", &digits[..DIGITS]))
+}
+
+/// The session as it is now.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn view(host: &HostState, row: &SessionRow, setup: &Setup) -> Answered<SessionAnswer> {
+    let here = host.opened(&row.id);
+    let store = &*host.store;
+    let inbox = store.inbox(&row.id).await?;
+    let waiting: Vec<String> = inbox
+        .iter()
+        .filter(|item| item.state == ItemState::Waiting)
+        .map(|item| format!("item-{}", item.number))
+        .collect();
+    let approvals = store.approvals(&row.id).await?;
+    let open = if here.is_some() {
+        OpenAt::Here
+    } else if is_held(row) {
+        OpenAt::Elsewhere
+    } else {
+        OpenAt::No
+    };
+    let turn = here.as_ref().and_then(running);
+    Ok(SessionAnswer {
+        id: row.id.to_string(),
+        agent: setup.agent.clone(),
+        title: row.title.clone(),
+        state: if turn.is_some() { SessionState::Running } else { state(row, open, !waiting.is_empty()) },
+        open,
+        durable: host.is_durable,
+        turn,
+        waiting,
+        approvals: approvals.iter().filter(|row| row.state == ApprovalState::Open).count(),
+        created: row.created,
+        updated: row.updated,
+        cursor: cursor_of(host, row).await?.map(|place| place.to_string()),
+    })
+}
+
+/// The place of the session's last record.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+async fn cursor_of(host: &HostState, row: &SessionRow) -> Answered<Option<EventPlace>> {
+    let Some(position) = row.head.checked_sub(1) else { return Ok(None) };
+    let tenures = host.store.tenures(&row.id).await?;
+    Ok(Some(EventPlace { epoch: read::epoch_at(&tenures, position), position }))
+}
+
+fn running(open: &Arc<OpenSession>) -> Option<RunningTurn> {
+    let turn = open.handle().current_turn()?;
+    Some(RunningTurn {
+        id: turn.turn.to_string(),
+        run: turn.run.id().to_string(),
+        alive: turn.run.alive(),
+        stopping: turn.run.stop_requested().is_some(),
+    })
+}
+
+fn state(row: &SessionRow, open: OpenAt, waits: bool) -> SessionState {
+    match (row.label.as_str(), open) {
+        ("suspended", _) => SessionState::Suspended,
+        ("running", OpenAt::No) => SessionState::Crashed,
+        ("running", OpenAt::Elsewhere) => SessionState::Running,
+        (_, OpenAt::Here) if waits => SessionState::Queued,
+        ("stopped", _) => SessionState::Stopped,
+        ("failed", _) => SessionState::Failed,
+        _ if waits => SessionState::Queued,
+        (_, OpenAt::Here | OpenAt::Elsewhere) => SessionState::Open,
+        (_, OpenAt::No) => SessionState::Idle,
+    }
+}

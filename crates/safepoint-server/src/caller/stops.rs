@@ -1,0 +1,261 @@
+//! Stops of turns and of items, wherever they are, and how far a stop is.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    RunHandle, StopRequest,
+    ids::{SessionId, TurnId},
+    raw::{StoredStop, store::Withdrawn, store_stop},
+    session::{ItemStopAck, QueueAfterStop, StopPersistence, TurnStopAck},
+};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{Caller, Kept, is_held, items::view};
+use crate::{
+    answer::{StopAnswer, StopState, outcome_words},
+    host::{open::OpenSession, read},
+    problem::{Answered, Problem},
+};
+
+/// How often the end of a turn of another process is looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How far a stop has come when its answer is given. Exhaustive: it is under way, its turn has settled, or it is known what of the
+/// turn is alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StopWait {
+    #[default]
+    No,
+    Settled,
+    Quiet,
+}
+
+/// A turn that a stop reached.
+pub(crate) struct ReachedTurn {
+    pub(crate) turn: TurnId,
+    /// Its run, if this process has it.
+    run: Option<RunHandle>,
+    number: Option<u64>,
+    is_recorded: bool,
+}
+
+/// What a stop of an item found. Exhaustive: no turn had it and none gets it, or the turn that has it is stopped.
+pub(crate) enum StoppedItem {
+    Withdrawn,
+    Stopping(ReachedTurn),
+}
+
+/// How far a stop is.
+pub(crate) struct StopProgress {
+    pub(crate) answer: StopAnswer,
+    /// Whether it is as far as was waited for.
+    pub(crate) is_there: bool,
+}
+
+impl Caller {
+    /// Stops the turn that runs or waits for a decision, or only this one.
+    ///
+    /// # Errors
+    /// `no_active_turn`, `turn_mismatch`, `too_late`, and the store's.
+    ///
+    /// # Cancel safety
+    /// The stop may be under way.
+    pub(crate) async fn stop_turn(
+        &self,
+        kept: &Kept,
+        meant: Option<TurnId>,
+        request: StopRequest,
+    ) -> Answered<ReachedTurn> {
+        match self.host.opened(kept.id()) {
+            Some(open) => self.stop_here(kept, &open, meant, request).await,
+            None => self.stop_in_store(kept, meant, request).await,
+        }
+    }
+
+    async fn stop_here(
+        &self,
+        kept: &Kept,
+        open: &Arc<OpenSession>,
+        meant: Option<TurnId>,
+        request: StopRequest,
+    ) -> Answered<ReachedTurn> {
+        let handle = open.handle();
+        let run = handle.current_turn();
+        // Under way from here on, whatever becomes of this request.
+        let ticket = handle.stop_turn(meant, request.clone());
+        let number = number(ticket.recorded().await);
+        match ticket.asked().await {
+            TurnStopAck::Stopping(turn) => {
+                let run = run.or_else(|| handle.current_turn()).filter(|view| view.turn == turn);
+                let run = run.map(|view| view.run);
+                Ok(ReachedTurn { turn, run, number, is_recorded: number.is_some() })
+            }
+            TurnStopAck::Mismatch(turn) => {
+                let problem = self.too_late(kept, meant).await?.unwrap_or_else(|| {
+                    Problem::conflict("turn_mismatch", format!("the turn that runs is {turn}"))
+                });
+                Err(problem.with("running", turn.to_string()))
+            }
+            // A suspended turn is stopped where its questions are.
+            TurnStopAck::NoTurn => self.stop_in_store(kept, meant, request).await,
+        }
+    }
+
+    /// Stops a turn of another process, or one that waits for a decision, through the store.
+    async fn stop_in_store(
+        &self,
+        kept: &Kept,
+        meant: Option<TurnId>,
+        request: StopRequest,
+    ) -> Answered<ReachedTurn> {
+        let row = self.store().open(kept.id()).await?;
+        if let Some(problem) = self.too_late(kept, meant).await? {
+            return Err(problem);
+        }
+        let is_ours = self.host.opened(&row.id).is_some();
+        let may_stop = row.label == "suspended" || !is_ours && (is_held(&row) || row.label == "running");
+        let turns = read::turns(self.store(), &row.id).await?;
+        let last = turns.keys().last().map(|turn| TurnId::new(*turn));
+        let Some(turn) = meant.or(last).filter(|_| may_stop) else {
+            return Err(no_turn("no turn runs or waits"));
+        };
+        self.write_stop(kept, turn, request).await
+    }
+
+    async fn write_stop(&self, kept: &Kept, turn: TurnId, request: StopRequest) -> Answered<ReachedTurn> {
+        let intent = StoredStop::Turn(Some(turn), request);
+        let number = store_stop(self.store(), kept.id(), &intent).await?;
+        self.wake(kept);
+        Ok(ReachedTurn { turn, run: None, number: Some(number), is_recorded: true })
+    }
+
+    /// Withdraws an item that no turn has, or stops the turn that has it. An item of an earlier owner, or of a session that this
+    /// server does not have, is reached through the store.
+    ///
+    /// # Errors
+    /// `too_late` with the outcome of an item that is over, `no_such_item`, and the store's.
+    ///
+    /// # Cancel safety
+    /// The stop may be under way.
+    pub(crate) async fn stop_item(
+        &self,
+        kept: &Kept,
+        item: u64,
+        request: StopRequest,
+        queue: QueueAfterStop,
+    ) -> Answered<StoppedItem> {
+        let open = self.host.opened(kept.id());
+        if let Some((open, id)) = open.as_ref().and_then(|open| Some((open, open.handle().item_of(item)?))) {
+            let handle = open.handle();
+            let run = handle.current_turn();
+            let stop = handle.stop_item(id, request, queue);
+            let stored = number(stop.recorded().await);
+            return match stop.asked().await {
+                ItemStopAck::Withdrawn => Ok(StoppedItem::Withdrawn),
+                ItemStopAck::Stopping(turn) => {
+                    let run = run.or_else(|| handle.current_turn()).filter(|view| view.turn == turn);
+                    let run = run.map(|view| view.run);
+                    let is_recorded = stored.is_some();
+                    Ok(StoppedItem::Stopping(ReachedTurn { turn, run, number: stored, is_recorded }))
+                }
+                ItemStopAck::TooLate => Err(self.item_at_rest(kept, item).await?),
+            };
+        }
+        match self.store().withdraw(kept.id(), item).await? {
+            Withdrawn::Item(_) => {
+                if let Some(open) = open {
+                    open.handle().check_store();
+                }
+                Ok(StoppedItem::Withdrawn)
+            }
+            Withdrawn::Unknown => Err(Problem::no_such("item")),
+            Withdrawn::Taken => {
+                let turns = read::turns(self.store(), kept.id()).await?;
+                let is_over = |turn: &read::TurnRead| {
+                    turn.outcome.is_some_and(|outcome| outcome_words(outcome).0 != "suspended")
+                };
+                let Some((turn, _)) = read::turn_of(&turns, item).filter(|(_, turn)| !is_over(turn)) else {
+                    return Err(self.item_at_rest(kept, item).await?);
+                };
+                self.write_stop(kept, turn, request).await.map(StoppedItem::Stopping)
+            }
+        }
+    }
+
+    /// The item was over before the stop.
+    async fn item_at_rest(&self, kept: &Kept, item: u64) -> Answered<Problem> {
+        let outcome = view(&self.host, kept.id(), item).await?.outcome.unwrap_or("not known");
+        let detail = format!("item-{item} was over before the stop: {outcome}");
+        Ok(Problem::conflict("too_late", detail).with("outcome", outcome))
+    }
+
+    /// Whether the turn that is meant has ended.
+    async fn too_late(&self, kept: &Kept, meant: Option<TurnId>) -> Answered<Option<Problem>> {
+        let Some(meant) = meant else { return Ok(None) };
+        let turns = read::turns(self.store(), kept.id()).await?;
+        let ended = turns.get(&meant.number()).and_then(|turn| turn.outcome);
+        let words = ended.map(outcome_words).filter(|(word, ..)| *word != "suspended");
+        Ok(words.map(|(word, ..)| {
+            Problem::conflict("too_late", format!("{meant} had ended before the stop: {word}"))
+                .with("outcome", word)
+        }))
+    }
+
+    /// Waits as asked, at most until then, and says how far the stop is.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// The stop is under way all the same.
+    pub(crate) async fn stopped(
+        &self,
+        session: &SessionId,
+        reached: ReachedTurn,
+        (wait, over): (StopWait, Instant),
+    ) -> Answered<StopProgress> {
+        let ReachedTurn { turn, run, number, is_recorded } = reached;
+        let is_far_enough = |read: &read::TurnRead| match wait {
+            StopWait::No => true,
+            StopWait::Settled => read.is_settled(),
+            StopWait::Quiet => read.is_quiet_known(),
+        };
+        if let Some(run) = run.as_ref().filter(|_| wait != StopWait::No) {
+            // What is not so by then is answered as it is.
+            let waited = async {
+                drop(run.done().await);
+                if wait == StopWait::Quiet {
+                    drop(run.quiet().await);
+                }
+            };
+            drop(timeout_at(over, waited).await);
+        }
+        loop {
+            let turns = read::turns(self.store(), session).await?;
+            let read = turns.get(&turn.number()).cloned().unwrap_or_default();
+            let is_there = is_far_enough(&read);
+            if is_there || Instant::now() >= over {
+                let mut answer = read.stop();
+                answer.number = number;
+                answer.recorded = is_recorded;
+                answer.turn = Some(turn.to_string());
+                if answer.state < StopState::Settled {
+                    answer.waits_for = run.map(|run| run.alive()).unwrap_or_default();
+                }
+                return Ok(StopProgress { answer, is_there });
+            }
+            sleep(LOOK.min(over.saturating_duration_since(Instant::now()))).await;
+        }
+    }
+}
+
+fn number(persistence: StopPersistence) -> Option<u64> {
+    match persistence {
+        StopPersistence::Stored(number) => Some(number),
+        StopPersistence::Ended | StopPersistence::NotStored => None,
+    }
+}
+
+pub(crate) fn no_turn(detail: &str) -> Problem {
+    Problem::conflict("no_active_turn", detail)
+}
