@@ -88,6 +88,27 @@ async fn a_decision_resumes_the_turn_after_a_restart() {
     world.end().await;
 }
 
+/// S13.9: with the decision the item is not at rest any more, and its stream and its place say how its turn ended.
+#[tokio::test]
+async fn the_item_of_a_decided_turn_rests_when_the_turn_has_ended() {
+    let world = World::of(payer()).await;
+    let (session, asked) = asked(&world).await;
+    let path = format!("/v1/sessions/{session}/approvals/{}/decision", asked["id"].as_str().unwrap());
+    let taken = world.client.post(&path, &json!({"digest": asked["digest"], "decision": "approve"})).await;
+    assert_eq!(taken.status, 200, "{taken:?}");
+    let stream = format!("/v1/sessions/{session}/events?item=item-1");
+    let all = world.client.stream("GET", &stream, &[], None).await.rest().await;
+    let last = all.iter().rev().find(|sent| sent.event == "item").unwrap();
+    assert_eq!(
+        (&last.data["outcome"], &last.data["answer"]),
+        (&json!("completed"), &json!("Done.")),
+        "{all:?}"
+    );
+    let rest = world.rest(&session, 1).await;
+    assert_eq!((&rest["outcome"], &rest["answer"]), (&json!("completed"), &json!("Done.")));
+    world.end().await;
+}
+
 /// S13.5, S13.9: a stop of a turn that waits withdraws its question, and a decision is too late then.
 #[tokio::test]
 async fn a_stop_withdraws_the_question() {

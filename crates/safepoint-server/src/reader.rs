@@ -230,6 +230,13 @@ impl Reader {
             if self.has_ended(ends) {
                 return self.end("end", &json!({"type": "end"}));
             }
+            // A turn that was suspended, and resumed, ends for its items by its record alone.
+            if matches!(ends, Ends::Turn(_)) {
+                self.end_if_at_rest().await;
+            }
+            if matches!(self.at, ReaderStage::Over) {
+                return;
+            }
         }
     }
 

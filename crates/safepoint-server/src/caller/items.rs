@@ -7,10 +7,10 @@ use safepoint::{
     ids::{ItemId, SessionId},
     raw::{
         encode_item,
-        store::{ItemState as RowState, NewItem, Pushed, Withdrawn},
+        store::{ApprovalState, ItemState as RowState, NewItem, Pushed, Withdrawn},
     },
     session::{ItemOutcome, Policy, Push, PushError, RejectReason, Ticket},
-    store::SessionRow,
+    store::{SessionRow, Store},
 };
 use tokio::time::{Instant, sleep, timeout};
 
@@ -155,11 +155,11 @@ impl Caller {
             self.wake(kept);
         }
         while answer.state != ItemState::Rest && Instant::now() < over {
-            match self.host.opened(session).and_then(|open| open.ticket(number)) {
+            let ticket = self.host.opened(session).and_then(|open| open.ticket(number));
+            match ticket.filter(|ticket| ticket.fate_now().is_none()) {
                 // Past the time, the view says where it is.
                 Some(ticket) => {
                     drop(timeout(over.saturating_duration_since(Instant::now()), ticket.outcome()).await);
-                    return view(&self.host, session, number).await;
                 }
                 None => sleep(LOOK).await,
             }
@@ -284,13 +284,19 @@ pub(crate) async fn view(host: &Arc<HostState>, session: &SessionId, number: u64
     }
     let turns = read::turns(store, session).await?;
     let found = read::turn_of(&turns, number);
-    let outcome = own.or_else(|| found.and_then(|(_, turn)| turn.outcome));
-    let held = is_held(&store.open(session).await?);
+    let of_turn = found.and_then(|(_, turn)| turn.outcome);
+    let outcome = match own {
+        // A turn that waited for a decision has continued since, or the journal says that it waits.
+        Some(ItemOutcome::Suspended(_)) | None => of_turn,
+        own => own,
+    };
+    let is_decided = matches!(outcome, Some(ItemOutcome::Suspended(_))) && !is_asked(store, session).await?;
+    let is_there = row.is_some() || found.is_some();
     let (state, words) = match outcome {
-        Some(outcome) => (ItemState::Rest, Some(outcome_words(outcome))),
-        None if row.is_some() && held => (ItemState::Running, None),
-        None if row.is_some() => (ItemState::Accepted, None),
-        None => (ItemState::Rest, None),
+        Some(outcome) if !is_decided => (ItemState::Rest, Some(outcome_words(outcome))),
+        _ if is_there && is_held(&store.open(session).await?) => (ItemState::Running, None),
+        _ if is_there => (ItemState::Accepted, None),
+        _ => (ItemState::Rest, None),
     };
     let turn = words.and_then(|(_, turn, _)| turn).or(found.map(|(turn, _)| turn));
     let read = turn.and_then(|turn| turns.get(&turn.number()));
@@ -304,4 +310,10 @@ pub(crate) async fn view(host: &Arc<HostState>, session: &SessionId, number: u64
             .and_then(read::TurnRead::completed),
         ..empty(session, number)
     })
+}
+
+/// Whether a question of the session is open.
+async fn is_asked(store: &dyn Store, session: &SessionId) -> Answered<bool> {
+    let approvals = store.approvals(session).await?;
+    Ok(approvals.iter().any(|approval| approval.state == ApprovalState::Open))
 }
