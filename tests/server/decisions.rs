@@ -121,3 +121,40 @@ async fn a_stop_withdraws_the_question() {
     assert_eq!((late.status, late.code()), (409, "withdrawn"), "{late:?}");
     world.end().await;
 }
+
+/// S13.22: one stream has the states and the questions of all sessions that its token sees, and of no other.
+#[tokio::test]
+async fn one_stream_has_the_states_and_questions_of_all_sessions() {
+    let asks = || Reply::call("pay", json!({"cents": 12000}));
+    let agent = says([asks(), asks(), Reply::text("Done."), Reply::text("Hm.")]).tool(pay).build();
+    let world = World::of(agent).await;
+    let (before, asked_before) = asked(&world).await;
+    let other = Principal::new("other", [AccessScope::Read, AccessScope::Talk]);
+    let other = world.client_of(other);
+    let mut all = world.client.stream("GET", "/v1/events", &[], None).await;
+    let mut own = other.stream("GET", "/v1/events", &[], None).await;
+    let list = all.until("sessions").await.data;
+    assert_eq!((&list["data"][0]["id"], &list["data"][0]["state"]), (&json!(before), &json!("suspended")));
+    assert_eq!(list["approvals"][0]["id"], asked_before["id"]);
+    assert_eq!(own.until("sessions").await.data["data"], json!([]), "it sees its own sessions alone");
+    let (session, asked) = asked(&world).await;
+    let seen = all.until("approval").await.data;
+    assert_eq!(
+        (&seen["id"], &seen["session"], &seen["state"]),
+        (&asked["id"], &json!(session), &json!("open"))
+    );
+    let path = format!("/v1/sessions/{session}/approvals/{}/decision", asked["id"].as_str().unwrap());
+    let body = json!({"digest": asked["digest"], "decision": "approve"});
+    assert_eq!(world.client.post(&path, &body).await.status, 200);
+    loop {
+        let seen = all.until("session").await.data;
+        assert_eq!(seen["id"], json!(session), "what does not change is not shown");
+        if seen["approvals"] == 0 && seen["turn"].is_null() {
+            break;
+        }
+    }
+    let mine = other.post("/v1/sessions", &json!({"item": {"text": "Pay Bob."}})).await.body;
+    assert_eq!(own.until("session").await.data["id"], mine["id"], "the first that it learns is its own");
+    drop((all, own));
+    world.end().await;
+}

@@ -18,7 +18,7 @@ use crate::{
     problem::{Answered, Problem},
 };
 
-mod decisions;
+pub(crate) mod decisions;
 pub(crate) mod items;
 pub(crate) mod sessions;
 pub(crate) mod stops;

@@ -19,6 +19,7 @@ use safepoint::{
 };
 use tokio::sync::{RwLock, Semaphore, watch};
 
+pub(crate) mod board;
 mod due;
 pub(crate) mod open;
 mod places;
@@ -26,6 +27,7 @@ pub(crate) mod read;
 pub(crate) mod setup;
 pub(crate) mod shown;
 
+use board::Board;
 use open::{OpenSession, Opened};
 use setup::Setup;
 
@@ -98,6 +100,7 @@ pub(crate) struct HostState {
     opens: watch::Sender<()>,
     /// Whether a request has asked for the drain.
     drain_asked: watch::Sender<bool>,
+    pub(crate) board: Board,
 }
 
 impl HostBuilder {
@@ -199,6 +202,7 @@ impl HostBuilder {
             draining: watch::Sender::new(false),
             opens: watch::Sender::new(()),
             drain_asked: watch::Sender::new(false),
+            board: Board::default(),
         };
         let inner = Arc::new(inner);
         drop(inner.scope.spawn("what wants an owner", due::watch(Arc::downgrade(&inner))));
@@ -268,6 +272,11 @@ impl Host {
 impl HostState {
     pub(crate) fn is_draining(&self) -> bool {
         *self.draining.borrow()
+    }
+
+    /// Runs it in the host's scope, which a drain waits for.
+    pub(crate) fn spawn(&self, what: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.scope.spawn(what, work));
     }
 
     /// What changes when the host begins to drain.

@@ -25,6 +25,7 @@ mod problem;
 mod access;
 mod answer;
 mod ask;
+mod board;
 mod caller;
 mod follow;
 mod host;

@@ -1,14 +1,16 @@
 //! Decisions: bound to the digest of the question and to who decides, and taken once (S13.9).
 
 use safepoint::{
-    approval::Decision,
-    ids::ApprovalId,
-    raw::store::{DecisionResult, NewDecision},
+    approval::{ApprovalRequest, Decision},
+    ids::{ApprovalId, SessionId},
+    raw::store::{ApprovalRow, ApprovalState, DecisionResult, NewDecision},
 };
+
+use serde_json::json;
 
 use super::{Caller, Kept};
 use crate::{
-    answer::DecisionAnswer,
+    answer::{ApprovalAnswer, DecisionAnswer},
     load::Load,
     problem::{Answered, Problem},
 };
@@ -64,4 +66,28 @@ fn problem(refused: DecisionResult) -> Problem {
         }
         DecisionResult::Taken | DecisionResult::Unknown => Problem::no_such("approval"),
     }
+}
+
+/// A question, as every surface shows it. None: this release cannot read the question.
+pub(crate) fn shown(session: &SessionId, row: &ApprovalRow) -> Option<ApprovalAnswer> {
+    let asked: ApprovalRequest = serde_json::from_slice(&row.asked.bytes).ok()?;
+    let (state, by, at) = match &row.state {
+        ApprovalState::Open => ("open", None, None),
+        ApprovalState::Decided { principal, at, .. } => ("decided", Some(principal.clone()), Some(*at)),
+        ApprovalState::Withdrawn => ("withdrawn", None, None),
+        ApprovalState::Expired => ("expired", None, None),
+    };
+    Some(ApprovalAnswer {
+        id: asked.id.to_string(),
+        session: session.to_string(),
+        tool: asked.tool,
+        question: json!(asked.question),
+        args: asked.args,
+        digest: asked.digest,
+        asked_at: asked.asked_at,
+        expires_at: asked.expires_at,
+        state,
+        by,
+        at,
+    })
 }

@@ -1,25 +1,17 @@
 //! Questions: listed, and answered once, bound to the digest and to who answers (S13.9).
 
 use axum::{http::StatusCode, response::Response};
-use safepoint::{
-    approval::{ApprovalRequest, Decision},
-    ids::SessionId,
-    raw::store::{ApprovalRow, ApprovalState},
-};
-use serde_json::json as value;
+use safepoint::{approval::Decision, raw::store::ApprovalState};
 
 use super::{Call, json, sessions::MOST};
 use crate::{
-    answer::{ApprovalAnswer, ListPage},
-    ask::DecisionAsk,
-    host::setup::Setup,
-    problem::Answered,
+    answer::ListPage, ask::DecisionAsk, caller::decisions::shown, host::setup::Setup, problem::Answered,
 };
 
 pub(crate) async fn list(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
     let rows = call.by.store().approvals(kept.id()).await?;
-    let data: Vec<_> = rows.iter().filter_map(|approval| answer(kept.id(), approval)).collect();
+    let data: Vec<_> = rows.iter().filter_map(|approval| shown(kept.id(), approval)).collect();
     json(StatusCode::OK, &ListPage { data, next: None })
 }
 
@@ -41,36 +33,12 @@ pub(crate) async fn all(call: Call) -> Answered<Response> {
             }
             let approvals = call.by.store().approvals(&row.id).await?;
             let open = approvals.iter().filter(|approval| approval.state == ApprovalState::Open);
-            data.extend(open.filter_map(|approval| answer(&row.id, approval)));
+            data.extend(open.filter_map(|approval| shown(&row.id, approval)));
         }
         if is_last {
             return json(StatusCode::OK, &ListPage { data, next: None });
         }
     }
-}
-
-/// None: this release cannot read the question.
-fn answer(session: &SessionId, row: &ApprovalRow) -> Option<ApprovalAnswer> {
-    let asked: ApprovalRequest = serde_json::from_slice(&row.asked.bytes).ok()?;
-    let (state, by, at) = match &row.state {
-        ApprovalState::Open => ("open", None, None),
-        ApprovalState::Decided { principal, at, .. } => ("decided", Some(principal.clone()), Some(*at)),
-        ApprovalState::Withdrawn => ("withdrawn", None, None),
-        ApprovalState::Expired => ("expired", None, None),
-    };
-    Some(ApprovalAnswer {
-        id: asked.id.to_string(),
-        session: session.to_string(),
-        tool: asked.tool,
-        question: value!(asked.question),
-        args: asked.args,
-        digest: asked.digest,
-        asked_at: asked.asked_at,
-        expires_at: asked.expires_at,
-        state,
-        by,
-        at,
-    })
 }
 
 pub(crate) async fn decide(call: Call) -> Answered<Response> {

@@ -1,6 +1,7 @@
 //! What happened in a session: as a stream, and as pages of what is recorded.
 
 use axum::{http::StatusCode, response::Response};
+use futures_util::stream;
 use safepoint::{
     ids::TurnId,
     raw::{JournalFact, line::JournalEncoder, read_journal},
@@ -13,6 +14,7 @@ use super::{
 use crate::{
     answer::{ItemState, ListPage, StepAnswer},
     ask::parsed,
+    board::BoardReader,
     caller::items::view,
     host::read::{epoch_at, turns},
     lines::{EventPlace, text_of},
@@ -41,6 +43,16 @@ pub(crate) async fn stream(call: Call) -> Answered<Response> {
     }
     let reader = Reader::start(&call.by, &kept.row, last.as_deref()).await?;
     Ok(sse::response(reader.until(until)))
+}
+
+/// The states and the open questions of all sessions that the token sees, as they change.
+pub(crate) async fn all(call: Call) -> Answered<Response> {
+    let reader = BoardReader::start(&call.by).await?;
+    let changes = stream::unfold(reader, |mut reader| async move {
+        let change = reader.next().await?;
+        Some((change, reader))
+    });
+    Ok(sse::streamed(changes))
 }
 
 fn until(call: &Call) -> Answered<Until> {

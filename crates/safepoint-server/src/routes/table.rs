@@ -269,6 +269,13 @@ fn reading() -> Vec<Route> {
             ("turn", "ends once nothing of this turn is alive"),
             ("item", "ends once this item is at rest"),
         ]),
+        Route::new(
+            Method::GET,
+            "/v1/events",
+            "Streams the states and the open questions of all sessions, first as a list and then as they change",
+            |call| Box::pin(events::all(call)),
+        )
+        .needs(Read),
     ]
 }
 
