@@ -14,6 +14,10 @@ mod decisions;
 mod items;
 #[path = "server/limits.rs"]
 mod limits;
+#[path = "server/operators.rs"]
+mod operators;
+#[path = "server/signature.rs"]
+mod signature;
 #[path = "server/streams.rs"]
 mod streams;
 #[path = "server/world.rs"]

@@ -8,7 +8,7 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_models::openai;
-use safepoint_server::{Access, AccessScope, Host, HostServer, NewToken, Principal, TokenFile};
+use safepoint_server::{Access, AccessScope, Host, HostServer, NewToken, Principal, TokenFile, Webhook};
 use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -42,15 +42,40 @@ impl World {
         Self::over(agent, Arc::new(MemoryStore::default()), folder).await
     }
 
+    /// The same, with this access.
+    pub(crate) async fn with(agent: Agent, access: impl FnOnce(Access) -> Access) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let host = Host::builder(Arc::clone(&store)).agent("helper", agent).start().await.unwrap();
+        Self::at(host, store, folder, access).await
+    }
+
+    /// The same, with this webhook.
+    pub(crate) async fn hooked(agent: Agent, hook: Webhook) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let builder = Host::builder(Arc::clone(&store)).agent("helper", agent).webhook(hook);
+        Self::at(builder.start().await.unwrap(), store, folder, |access| access).await
+    }
+
     /// The same over this store, with the tokens of this folder.
     pub(crate) async fn over(agent: Agent, store: Arc<dyn Store>, folder: Arc<TempDir>) -> Self {
         let host = Host::builder(Arc::clone(&store)).agent("helper", agent).start().await.unwrap();
+        Self::at(host, store, folder, |access| access).await
+    }
+
+    async fn at(
+        host: Host,
+        store: Arc<dyn Store>,
+        folder: Arc<TempDir>,
+        access: impl FnOnce(Access) -> Access,
+    ) -> Self {
         let path = folder.path().join("tokens.toml");
         let tokens = TokenFile::new(&path);
         let principal = Principal::new("ci", AccessScope::ALL).seeing_all();
         let token = tokens.add(NewToken { principal, expires: None }).unwrap();
-        let server =
-            HostServer::bind("127.0.0.1:0".parse().unwrap(), &host, Access::tokens(path)).await.unwrap();
+        let access = access(Access::tokens(path));
+        let server = HostServer::bind("127.0.0.1:0".parse().unwrap(), &host, access).await.unwrap();
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let ends = host.clone();

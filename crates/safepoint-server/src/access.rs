@@ -4,11 +4,18 @@ use std::{fmt, path::PathBuf, sync::Arc};
 
 use axum::http::{HeaderMap, Method, StatusCode, header, request::Parts};
 
-use crate::problem::{Answered, Problem};
+use crate::{
+    audit::AuditLog,
+    problem::{Answered, Problem},
+};
 
+#[cfg(feature = "jwks")]
+mod jwks;
 mod principal;
 mod token;
 
+#[cfg(feature = "jwks")]
+pub use jwks::{Jwks, KeyFetch};
 pub use principal::{AccessScope, Principal};
 pub use token::{NewToken, TokenFile, TokenRow};
 
@@ -27,6 +34,9 @@ pub struct Access {
     hosts: Vec<String>,
     origins: Vec<String>,
     port: Option<u16>,
+    audit: Option<AuditLog>,
+    #[cfg(feature = "jwks")]
+    provider: Option<Arc<Jwks>>,
 }
 
 impl Access {
@@ -46,7 +56,21 @@ impl Access {
 
     /// By a login of your own: it names who sends this request, or none.
     pub fn by(login: impl Fn(&Parts) -> Option<Principal> + Send + Sync + 'static) -> Self {
-        Self { login: Arc::new(login), hosts: Vec::new(), origins: Vec::new(), port: None }
+        Self {
+            login: Arc::new(login),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            port: None,
+            audit: None,
+            #[cfg(feature = "jwks")]
+            provider: None,
+        }
+    }
+
+    /// By the tokens of this identity provider too.
+    #[cfg(feature = "jwks")]
+    pub fn or_jwks(self, provider: Jwks) -> Self {
+        Self { provider: Some(Arc::new(provider)), ..self }
     }
 
     /// A name beside the loopback's under which the server is reached, as the header `Host` has it: with the port, unless it
@@ -60,6 +84,15 @@ impl Access {
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into().to_ascii_lowercase());
         self
+    }
+
+    /// Each request is written to this log when it is answered.
+    pub fn audited(self, log: AuditLog) -> Self {
+        Self { audit: Some(log), ..self }
+    }
+
+    pub(crate) fn audit(&self) -> Option<&AuditLog> {
+        self.audit.as_ref()
     }
 
     /// On the loopback, only this port is ours.
@@ -76,11 +109,18 @@ impl Access {
     }
 
     /// Who sends this.
-    pub(crate) fn principal(&self, parts: &Parts) -> Answered<Principal> {
-        (self.login)(parts).ok_or_else(|| {
-            let detail = "a valid token is needed: `Authorization: Bearer spt_…`";
-            Problem::new(StatusCode::UNAUTHORIZED, "no_token", detail)
-        })
+    pub(crate) async fn principal(&self, parts: &Parts) -> Answered<Principal> {
+        if let Some(who) = (self.login)(parts) {
+            return Ok(who);
+        }
+        #[cfg(feature = "jwks")]
+        if let (Some(provider), Some(token)) = (&self.provider, bearer(&parts.headers))
+            && let Some(who) = provider.principal(token).await
+        {
+            return Ok(who);
+        }
+        let detail = "a valid token is needed: `Authorization: Bearer spt_…`";
+        Err(Problem::new(StatusCode::UNAUTHORIZED, "no_token", detail))
     }
 
     /// A page that a name of its own leads here (DNS rebinding) has that name in `Host`.

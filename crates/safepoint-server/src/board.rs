@@ -29,7 +29,7 @@ use crate::{
     caller::{Caller, decisions::shown, sessions::view},
     host::{
         HostState,
-        board::{BoardChange, BoardWatch},
+        board::{BoardChange, BoardWatch, ChangeOf},
         setup::Setup,
     },
     lines::frame,
@@ -51,6 +51,16 @@ pub(crate) struct BoardReader {
     draining: watch::Receiver<bool>,
     stage: BoardStage,
     _place: ReaderPlace,
+}
+
+/// What a reader gets. Exhaustive: the list, a session or a question as it is now, nothing for a while, or the end.
+#[derive(Debug)]
+pub(crate) enum BoardStep {
+    List { sessions: Vec<SessionAnswer>, approvals: Vec<ApprovalAnswer> },
+    Session(Value),
+    Approval(Value),
+    KeepAlive,
+    Bye(&'static str),
 }
 
 /// Exhaustive: it has yet to get the list, follows the changes, or has ended.
@@ -87,21 +97,37 @@ impl BoardReader {
         Ok(Self { by: by.clone(), changes, draining, stage: BoardStage::List, _place: place })
     }
 
+    /// What comes next, as a frame of a stream; `None` at the end.
+    ///
+    /// # Cancel safety
+    /// As for [`step`](Self::step).
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        let step = self.step().await?;
+        Some(match step {
+            BoardStep::List { sessions, approvals } => {
+                let data = json!({"type": "sessions", "data": sessions, "approvals": approvals});
+                frame(None, "sessions", &data)
+            }
+            BoardStep::Session(data) => frame(None, "session", &data),
+            BoardStep::Approval(data) => frame(None, "approval", &data),
+            BoardStep::KeepAlive => Bytes::from_static(b": keep-alive\n\n"),
+            BoardStep::Bye(reason) => frame(None, "bye", &json!({"type": "bye", "reason": reason})),
+        })
+    }
+
     /// What comes next; `None` at the end.
     ///
     /// # Cancel safety
-    /// A change may be lost with the stream.
-    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+    /// Nothing is lost: a list that was not taken is made again, and a change is in the channel until it is taken.
+    pub(crate) async fn step(&mut self) -> Option<BoardStep> {
         loop {
             match self.stage {
                 BoardStage::Over => return None,
-                BoardStage::List => match self.list().await {
-                    Ok(list) => {
-                        self.stage = BoardStage::Changes;
-                        return Some(list);
-                    }
-                    Err(_store) => return Some(self.bye("store")),
-                },
+                BoardStage::List => {
+                    let Ok(list) = self.list().await else { return Some(self.bye("store")) };
+                    self.stage = BoardStage::Changes;
+                    return Some(list);
+                }
                 BoardStage::Changes => {}
             }
             let received = {
@@ -113,27 +139,30 @@ impl BoardReader {
                     Either::Right(_) => None,
                 }
             };
-            let Some(received) = received else { return Some(self.bye("drain")) };
             match received {
-                Ok(Ok(BoardChange { setup, frame })) => {
-                    if self.by.who.sees(&setup.principal, &setup.agent) {
-                        return Some(frame);
+                Some(Ok(Ok(change))) => {
+                    if self.by.who.sees(&change.setup.principal, &change.setup.agent) {
+                        return Some(change.step());
                     }
                 }
-                Ok(Err(broadcast::error::RecvError::Lagged(_))) => self.stage = BoardStage::List,
-                Ok(Err(broadcast::error::RecvError::Closed)) => return Some(self.bye("drain")),
-                Err(_elapsed) => return Some(Bytes::from_static(b": keep-alive\n\n")),
+                Some(Ok(Err(broadcast::error::RecvError::Lagged(_)))) => self.stage = BoardStage::List,
+                Some(Err(_elapsed)) => return Some(BoardStep::KeepAlive),
+                Some(Ok(Err(broadcast::error::RecvError::Closed))) | None => return Some(self.bye("drain")),
             }
         }
     }
 
-    fn bye(&mut self, reason: &str) -> Bytes {
+    pub(crate) fn host(&self) -> &HostState {
+        &self.by.host
+    }
+
+    fn bye(&mut self, reason: &'static str) -> BoardStep {
         self.stage = BoardStage::Over;
-        frame(None, "bye", &json!({"type": "bye", "reason": reason}))
+        BoardStep::Bye(reason)
     }
 
     /// The sessions that changed last, and the open questions among them.
-    async fn list(&self) -> Answered<Bytes> {
+    async fn list(&self) -> Answered<BoardStep> {
         let (mut sessions, mut approvals) = (Vec::new(), Vec::new());
         for row in self.by.store().list(PAGE, None).await? {
             let setup = Setup::of(&row);
@@ -145,8 +174,7 @@ impl BoardReader {
                 sessions.push(answer);
             }
         }
-        let data = json!({"type": "sessions", "data": sessions, "approvals": approvals});
-        Ok(frame(None, "sessions", &data))
+        Ok(BoardStep::List { sessions, approvals })
     }
 }
 
@@ -160,7 +188,7 @@ async fn questions(host: &HostState, id: &SessionId) -> Answered<HashMap<Approva
 
 /// What was last shown of a session.
 struct ShownSession {
-    /// Without what changes with every record.
+    /// While it is not at rest, without what changes with every record.
     state: Value,
     questions: Vec<ApprovalId>,
     is_at_rest: bool,
@@ -240,7 +268,8 @@ async fn show(
     let mut data = serde_json::to_value(&answer)?;
     let mut state = data.clone();
     if let Some(fields) = state.as_object_mut() {
-        fields.retain(|name, _| name != "updated" && name != "cursor");
+        // At rest a new record is news: a whole turn may lie between two looks.
+        fields.retain(|name, _| is_at_rest || name != "updated" && name != "cursor");
     }
     let questions = asked.keys().cloned().collect();
     let now = ShownSession { state: state.clone(), questions, is_at_rest, updated: row.updated };
@@ -248,23 +277,30 @@ async fn show(
     if is_first || before.as_ref().is_some_and(|before| before.state == state) {
         return Ok(());
     }
-    let send = |frame| host.board.send(BoardChange { setup: Arc::clone(&setup), frame });
+    let send = |data, what| host.board.send(BoardChange { setup: Arc::clone(&setup), data, what });
     data["type"] = json!("session");
-    send(frame(None, "session", &data));
+    send(data, ChangeOf::Session);
     let before = before.map(|before| before.questions).unwrap_or_default();
     for (id, question) in &asked {
         if !before.contains(id) {
             let mut data = serde_json::to_value(question)?;
             data["type"] = json!("approval");
-            send(frame(None, "approval", &data));
+            send(data, ChangeOf::Approval);
         }
     }
     Ok(())
 }
 
 fn at_rest(answer: &SessionAnswer) -> bool {
-    matches!(
-        answer.state,
-        SessionState::Idle | SessionState::Stopped | SessionState::Failed | SessionState::Crashed
-    )
+    let is_live = matches!(answer.state, SessionState::Running | SessionState::Queued);
+    !is_live && answer.turn.is_none() && answer.waiting.is_empty()
+}
+
+impl BoardChange {
+    fn step(self) -> BoardStep {
+        match self.what {
+            ChangeOf::Session => BoardStep::Session(self.data),
+            ChangeOf::Approval => BoardStep::Approval(self.data),
+        }
+    }
 }

@@ -31,7 +31,11 @@ use board::Board;
 use open::{OpenSession, Opened};
 use setup::Setup;
 
-use crate::surface::Surface;
+use crate::{
+    load::Load,
+    surface::Surface,
+    webhook::{self, Webhook},
+};
 
 /// How many turns may run at once, unless it is said.
 const RUNNING: usize = 200;
@@ -79,6 +83,7 @@ pub struct HostBuilder {
     name: Option<String>,
     is_durable: bool,
     on_lease: Option<OnLease>,
+    hooks: Vec<Webhook>,
 }
 
 /// What the routes of a host see.
@@ -101,6 +106,7 @@ pub(crate) struct HostState {
     /// Whether a request has asked for the drain.
     drain_asked: watch::Sender<bool>,
     pub(crate) board: Board,
+    pub(crate) load: Arc<Load>,
 }
 
 impl HostBuilder {
@@ -164,6 +170,12 @@ impl HostBuilder {
         self
     }
 
+    /// Calls this address when a question opens and when a session comes to rest.
+    pub fn webhook(mut self, hook: Webhook) -> Self {
+        self.hooks.push(hook);
+        self
+    }
+
     /// The store ends with the process: sessions say `"durable": false`.
     pub fn in_memory(mut self) -> Self {
         self.is_durable = false;
@@ -203,9 +215,13 @@ impl HostBuilder {
             opens: watch::Sender::new(()),
             drain_asked: watch::Sender::new(false),
             board: Board::default(),
+            load: Arc::default(),
         };
         let inner = Arc::new(inner);
         drop(inner.scope.spawn("what wants an owner", due::watch(Arc::downgrade(&inner))));
+        for hook in self.hooks {
+            inner.spawn("webhook", webhook::deliver(Arc::downgrade(&inner), hook));
+        }
         Ok(Host { inner })
     }
 }
@@ -221,6 +237,7 @@ impl Host {
             name: None,
             is_durable: true,
             on_lease: None,
+            hooks: Vec::new(),
         }
     }
 

@@ -25,6 +25,7 @@ mod problem;
 mod access;
 mod answer;
 mod ask;
+mod audit;
 mod board;
 mod caller;
 mod follow;
@@ -37,10 +38,15 @@ mod routes;
 mod serve;
 mod sse;
 mod surface;
+mod webhook;
 
 pub use access::{Access, AccessScope, NewToken, Principal, TokenFile, TokenRow};
+#[cfg(feature = "jwks")]
+pub use access::{Jwks, KeyFetch};
+pub use audit::AuditLog;
 pub use host::{Host, HostBuilder};
 pub use openapi::document;
 pub use routes::router;
-pub use serve::{HostServer, LastAnswers};
+pub use serve::{HostServer, LastAnswers, Tls};
 pub use surface::Surface;
+pub use webhook::{HookAttempt, HookSender, Webhook};

@@ -36,6 +36,8 @@ pub(crate) struct Load {
     pub(crate) stops: AtomicU64,
     pub(crate) decisions: AtomicU64,
     pub(crate) missed: AtomicU64,
+    pub(crate) hooks_delivered: AtomicU64,
+    pub(crate) hooks_given_up: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -102,6 +104,8 @@ impl Load {
             ("safepoint_stops_total", "counter", of(&self.stops)),
             ("safepoint_decisions_total", "counter", of(&self.decisions)),
             ("safepoint_frames_missed_total", "counter", of(&self.missed)),
+            ("safepoint_hooks_delivered_total", "counter", of(&self.hooks_delivered)),
+            ("safepoint_hooks_given_up_total", "counter", of(&self.hooks_given_up)),
         ];
         let row = |(name, kind, value)| format!("# TYPE {name} {kind}\n{name} {value}\n");
         rows.into_iter().map(row).collect()

@@ -14,6 +14,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
+use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
@@ -21,10 +22,12 @@ use tokio::time::timeout;
 use crate::{
     access::{Access, AccessScope, Principal},
     ask::parsed,
+    audit::{AuditLine, AuditLog, AuditNote},
     caller::{Caller, Kept},
     host::{Host, HostState},
     load::Load,
     problem::{Answered, Problem},
+    surface::Surface,
 };
 
 mod approvals;
@@ -58,6 +61,7 @@ pub(crate) struct Call {
     params: BTreeMap<String, String>,
     query: BTreeMap<String, String>,
     body: Bytes,
+    pub(crate) audit: Option<AuditLog>,
 }
 
 /// The routes of a host, for a program of your own: nest it where you like.
@@ -74,7 +78,7 @@ pub(crate) struct Call {
 /// }
 /// ```
 pub fn router(host: &Host, access: Access) -> Router {
-    let app = Arc::new(App { host: Arc::clone(&host.inner), access, load: Arc::default() });
+    let app = Arc::new(App { host: Arc::clone(&host.inner), access, load: Arc::clone(&host.inner.load) });
     let routes = table().into_iter().map(Arc::new);
     let router = routes.fold(Router::new(), |router, route| {
         let app = Arc::clone(&app);
@@ -96,47 +100,97 @@ fn filter(method: &Method) -> MethodFilter {
 /// A path that no route has says so only to a token.
 async fn unknown(app: &App, request: Request) -> Problem {
     let (parts, _unread) = request.into_parts();
-    let checked = app.access.check(&parts).and_then(|()| app.access.principal(&parts).map(drop));
+    let checked = match app.access.check(&parts) {
+        Ok(()) => app.access.principal(&parts).await.map(drop),
+        Err(problem) => Err(problem),
+    };
     checked.err().unwrap_or_else(|| Problem::no_such("route"))
 }
 
 async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request: Request) -> Response {
-    let answered = match checked(&app, &route, params, request).await {
-        Ok(call) => (route.run)(call).await,
-        Err(problem) => Err(problem),
+    let (answered, asked) = match checked(&app, &route, &params, request).await {
+        Ok(call) => {
+            let who = call.by.who.clone();
+            ((route.run)(call).await, Some(who))
+        }
+        Err((problem, who)) => (Err(problem), who),
     };
+    let code = answered.as_ref().err().map(|problem| problem.code().to_owned());
     let response = answered.unwrap_or_else(route.problem);
     app.load.answered(response.status());
+    audit(&app, &route, (&params, asked.as_ref()), (&response, code.as_deref()));
     response
 }
 
-/// The checks, in their order; the body is the last.
-async fn checked(app: &Arc<App>, route: &Route, params: RawPathParams, request: Request) -> Answered<Call> {
+/// Writes the line of a request that needs a token.
+fn audit(
+    app: &App,
+    route: &Route,
+    (params, who): (&RawPathParams, Option<&Principal>),
+    (response, code): (&Response, Option<&str>),
+) {
+    let Some(log) = app.access.audit().filter(|_| route.scope.is_some()) else { return };
+    let note = response.extensions().get::<AuditNote>();
+    let param =
+        |wanted: bool| params.iter().find(|(name, _)| (*name == "session") == wanted).map(|(_, value)| value);
+    log.write(&AuditLine {
+        v: 1,
+        at: Timestamp::now(),
+        who: who.map(Principal::name),
+        token: who.and_then(Principal::token),
+        door: route.surface.map_or("v1", Surface::as_str),
+        method: route.method.as_str(),
+        route: route.path,
+        session: note.and_then(|note| note.session.as_deref()).or_else(|| param(true)),
+        of: note.and_then(|note| note.of.as_deref()).or_else(|| param(false)),
+        status: response.status().as_u16(),
+        code,
+    });
+}
+
+/// The checks, in their order; the body is the last. A refusal says whose request it was, if that is known.
+async fn checked(
+    app: &Arc<App>,
+    route: &Route,
+    params: &RawPathParams,
+    request: Request,
+) -> Result<Call, (Problem, Option<Principal>)> {
     let (parts, body) = request.into_parts();
-    app.access.check(&parts)?;
+    app.access.check(&parts).map_err(|problem| (problem, None))?;
     let who = match route.scope {
         None => Principal::new("", []),
-        Some(scope) => {
-            let who = app.access.principal(&parts)?;
-            if !who.may(scope) {
-                let detail = format!("this token has not the scope `{scope}`");
-                return Err(Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail)
-                    .with("scope", scope.as_str()));
-            }
-            who
-        }
+        Some(_) => app.access.principal(&parts).await.map_err(|problem| (problem, None))?,
     };
-    if route.refuses == Refuses::UnderLoad && route.scope.is_some() {
+    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who };
+    let read = async {
+        admitted(app, route, &by.who)?;
+        let query = query(parts.uri.query().unwrap_or_default(), route)?;
+        Ok((query, read(body).await?))
+    };
+    let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    match read.await {
+        Ok((query, body)) => {
+            Ok(Call { by, headers: parts.headers, params, query, body, audit: app.access.audit().cloned() })
+        }
+        Err(problem) => Err((problem, Some(by.who))),
+    }
+}
+
+/// Whether this principal may use the route now.
+fn admitted(app: &App, route: &Route, who: &Principal) -> Answered<()> {
+    let Some(scope) = route.scope else { return Ok(()) };
+    if !who.may(scope) {
+        let detail = format!("this token has not the scope `{scope}`");
+        let problem = Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail);
+        return Err(problem.with("scope", scope.as_str()));
+    }
+    if route.refuses == Refuses::UnderLoad {
         app.load.admit(who.name())?;
     }
-    if route.scope == Some(AccessScope::Talk) && app.host.is_draining() {
+    if scope == AccessScope::Talk && app.host.is_draining() {
         return Err(Problem::draining());
     }
-    let query = query(parts.uri.query().unwrap_or_default(), route)?;
-    let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let body = read(body).await?;
-    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who };
-    Ok(Call { by, headers: parts.headers, params, query, body })
+    Ok(())
 }
 
 async fn read(body: Body) -> Answered<Bytes> {

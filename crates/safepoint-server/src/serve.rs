@@ -20,9 +20,14 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{Instant, Sleep, sleep, timeout},
 };
+use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
 use crate::{access::Access, host::Host, routes::router};
+
+mod tls;
+
+pub use tls::Tls;
 
 /// How many connections there may be.
 const CONNECTIONS: usize = 4_096;
@@ -47,6 +52,7 @@ pub struct HostServer {
     address: SocketAddr,
     router: Router,
     host: Host,
+    tls: Option<Arc<Tls>>,
 }
 
 impl HostServer {
@@ -66,7 +72,12 @@ impl HostServer {
         let listener = socket.listen(WAITING)?;
         let address = listener.local_addr()?;
         let router = router(host, access.on_port(address.port()));
-        Ok(Self { listener, address, router, host: host.clone() })
+        Ok(Self { listener, address, router, host: host.clone(), tls: None })
+    }
+
+    /// It speaks TLS with this certificate, and nothing else.
+    pub fn tls(self, tls: Tls) -> Self {
+        Self { tls: Some(Arc::new(tls)), ..self }
     }
 
     /// Where it listens.
@@ -94,7 +105,8 @@ impl HostServer {
                 match self.listener.accept().await {
                     Ok((stream, _from)) => {
                         let (router, over) = (self.router.clone(), over_for_all.clone());
-                        drop(scope.spawn("connection", connection(stream, router, (over, place))));
+                        let tls = self.tls.clone();
+                        drop(scope.spawn("connection", connection(stream, router, (over, place), tls)));
                     }
                     Err(_no_connection) => sleep(AGAIN).await,
                 }
@@ -133,18 +145,37 @@ impl LastAnswers {
 async fn connection(
     stream: TcpStream,
     router: Router,
-    (mut over, _place): (watch::Receiver<bool>, OwnedSemaphorePermit),
+    (over, place): (watch::Receiver<bool>, OwnedSemaphorePermit),
+    tls: Option<Arc<Tls>>,
 ) {
     if stream.set_nodelay(true).is_err() {
         // It is served as it is.
     }
+    let stream = Patient::new(stream);
+    match tls {
+        None => serve(stream, router, (over, place)).await,
+        Some(tls) => {
+            let shakes = TlsAcceptor::from(tls.now()).accept(stream);
+            // A client that speaks no TLS, or not in time, has no answer that it could read.
+            if let Ok(Ok(stream)) = timeout(HEAD_WITHIN, shakes).await {
+                serve(stream, router, (over, place)).await;
+            }
+        }
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    (mut over, _place): (watch::Receiver<bool>, OwnedSemaphorePermit),
+) {
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
         let mut router = router.clone();
         async move { router.call(request.map(Body::new)).await }
     });
     let mut http = http1::Builder::new();
     let http = http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD);
-    let mut served = pin!(http.serve_connection(TokioIo::new(Patient::new(stream)), service));
+    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
     let is_over = {
         let over = pin!(over.wait_for(|is_over| *is_over));
         // The connection first: one that has ended needs no end. The signal is looked at again by none.

@@ -22,6 +22,8 @@ use crate::{files, limits, root::refusal};
 mod permit;
 mod range;
 
+pub use range::is_public;
+
 #[derive(Deserialize, JsonSchema)]
 struct HttpArgs {
     /// The address, with `http://` or `https://`.

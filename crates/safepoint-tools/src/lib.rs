@@ -19,7 +19,7 @@ mod sleep;
 mod toolbox;
 
 pub use files::{EditPreview, SecretFiles, WrongLine, edit_file, list_dir, read_file, write_file};
-pub use http::http_get;
+pub use http::{http_get, is_public};
 pub use root::{Root, RootError};
 pub use safepoint_sandbox::{Confinement, ConfinementError, Layers, Opening};
 pub use search::search;

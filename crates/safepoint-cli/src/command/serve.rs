@@ -3,6 +3,10 @@
 #[cfg(feature = "serve")]
 mod agents;
 #[cfg(feature = "serve")]
+mod hooks;
+#[cfg(feature = "serve")]
+mod provider;
+#[cfg(feature = "serve")]
 mod running;
 #[cfg(feature = "serve")]
 mod tokens;

@@ -1,9 +1,14 @@
 //! What the config file says of `safepoint serve`: where it listens, and the agents by their names.
 
-use std::{net::SocketAddr, path::Path, time::Duration};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use toml::Table;
+use url::Url;
 
 use super::config::Config;
 use crate::{args::duration::parse, exit::Usage};
@@ -21,6 +26,59 @@ pub(crate) struct ServerSettings {
     pub(crate) running: Option<usize>,
     unload: Option<String>,
     drain: Option<String>,
+    /// Where it is reached from elsewhere, if another program ends TLS before it.
+    pub(crate) public_url: Option<WebAddress>,
+    /// The file of the audit log.
+    pub(crate) audit: Option<PathBuf>,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) webhooks: Vec<WebhookSettings>,
+    pub(crate) jwks: Option<JwksSettings>,
+}
+
+/// `[server.jwks]`: the identity provider whose tokens are taken too.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JwksSettings {
+    /// Where its keys are.
+    pub(crate) url: WebAddress,
+    pub(crate) issuer: String,
+    pub(crate) audience: String,
+}
+
+/// An address of the web, as text in the file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct WebAddress(pub(crate) Url);
+
+impl TryFrom<String> for WebAddress {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        match Url::parse(&text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(Self(url)),
+            Ok(_) => Err(format!("{text} is no http: or https: address")),
+            Err(error) => Err(format!("{text} is no address: {error}")),
+        }
+    }
+}
+
+/// `[server.tls]`: files in PEM.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsFiles {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+/// `[[server.webhooks]]`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WebhookSettings {
+    pub(crate) url: WebAddress,
+    /// The variable of the environment that has the secret.
+    pub(crate) secret_env: String,
+    /// Whether its address may be one of this machine or of a private network.
+    #[serde(default)]
+    pub(crate) private: bool,
 }
 
 /// An agent of the config file.

@@ -64,13 +64,15 @@ pub struct Principal {
     scopes: Vec<AccessScope>,
     agents: Option<Vec<String>>,
     sees_all: bool,
+    /// The id of the token that it came with.
+    token: Option<String>,
 }
 
 impl Principal {
     /// A principal of this name with these scopes. It may use every agent, and sees its own sessions.
     #[must_use]
     pub fn new(name: impl Into<String>, scopes: impl IntoIterator<Item = AccessScope>) -> Self {
-        Self { name: name.into(), scopes: Vec::from_iter(scopes), agents: None, sees_all: false }
+        Self { name: name.into(), scopes: Vec::from_iter(scopes), agents: None, sees_all: false, token: None }
     }
 
     /// It may use these agents alone.
@@ -109,6 +111,17 @@ impl Principal {
     #[must_use]
     pub fn sees(&self, owner: &str, agent: &str) -> bool {
         self.uses(agent) && (self.sees_all || self.name == owner)
+    }
+
+    /// It came with the token of this id.
+    pub(super) fn with_token(mut self, id: &str) -> Self {
+        self.token = Some(id.to_owned());
+        self
+    }
+
+    /// The id of the token that it came with.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.token.as_deref()
     }
 
     /// Its name, its agents, and whether it sees all.

@@ -188,6 +188,7 @@ impl TokenRow {
             Some(agents) => principal.only_agents(agents.iter().cloned()),
             None => principal,
         };
+        let principal = principal.with_token(&self.id);
         if self.see_all { principal.seeing_all() } else { principal }
     }
 }

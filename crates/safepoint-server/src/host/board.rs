@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
+use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 
 use super::setup::Setup;
@@ -16,7 +16,16 @@ const KEPT: usize = 1_024;
 #[derive(Clone, Debug)]
 pub(crate) struct BoardChange {
     pub(crate) setup: Arc<Setup>,
-    pub(crate) frame: Bytes,
+    pub(crate) what: ChangeOf,
+    /// As it is now.
+    pub(crate) data: Value,
+}
+
+/// What has changed. Exhaustive: a session, or a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChangeOf {
+    Session,
+    Approval,
 }
 
 /// Whether a new reader is the first. Exhaustive: it is, and a task begins to look, or one does already.

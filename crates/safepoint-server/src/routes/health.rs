@@ -10,7 +10,7 @@ use axum::{
 use tokio::time::timeout;
 
 use super::{Call, json};
-use crate::{answer::DoneAnswer, openapi, problem::Answered};
+use crate::{answer::DoneAnswer, audit::AuditLog, openapi, problem::Answered};
 
 /// How long the store of a server that is ready takes to answer.
 const STORE_ANSWERS: Duration = Duration::from_secs(1);
@@ -22,6 +22,8 @@ pub(crate) async fn live(_call: Call) -> Answered<Response> {
 pub(crate) async fn ready(call: Call) -> Answered<Response> {
     let (status, word) = if call.by.host.is_draining() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if call.audit.as_ref().is_some_and(AuditLog::is_broken) {
+        (StatusCode::SERVICE_UNAVAILABLE, "audit")
     } else if matches!(timeout(STORE_ANSWERS, call.by.store().list(1, None)).await, Ok(Ok(_))) {
         (StatusCode::OK, "ready")
     } else {

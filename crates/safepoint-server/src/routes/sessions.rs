@@ -11,6 +11,7 @@ use super::{Call, json};
 use crate::{
     answer::{AgentAnswer, DoneAnswer, ListPage},
     ask::SessionAsk,
+    audit::AuditNote,
     caller::{SessionMake, sessions::view},
     host::{open::Seen, setup::Setup},
     problem::{Answered, Problem},
@@ -37,6 +38,8 @@ pub(crate) async fn make(call: Call) -> Answered<Response> {
     let (kept, seen) = call.by.make(make).await?;
     let status = if seen == Seen::First { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = json(status, &view(&call.by.host, &kept.row, &kept.setup).await?)?;
+    let note = AuditNote { session: Some(kept.id().to_string()), of: None };
+    response.extensions_mut().insert(note);
     if seen == Seen::Again {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }

@@ -32,6 +32,17 @@ impl Range {
     }
 }
 
+/// Whether an address is public: not of this machine, this link or a private network, and not reserved.
+///
+/// ```
+/// assert!(safepoint_tools::is_public([1, 1, 1, 1].into()));
+/// assert!(!safepoint_tools::is_public([169, 254, 169, 254].into()));
+/// ```
+#[must_use]
+pub fn is_public(address: IpAddr) -> bool {
+    Range::of(address).is_none()
+}
+
 fn of_four(address: Ipv4Addr) -> Option<Range> {
     match address.octets() {
         [127, ..] => Some(Range::Loopback),

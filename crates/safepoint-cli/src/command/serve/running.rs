@@ -9,11 +9,13 @@ use std::{
 };
 
 use anyhow::Context as _;
-use safepoint_server::{Access, Host, HostServer, Surface};
+use safepoint_server::{Access, AuditLog, Host, HostServer, Surface, Tls};
 use serde_json::json;
+use url::Url;
 
 use super::{
     agents::ServedAgent,
+    hooks, provider,
     tokens::{of_this_server, place},
 };
 use crate::{
@@ -23,7 +25,7 @@ use crate::{
     settings::{
         AgentSettings,
         config::{self, Config},
-        server::{self, ServerSettings},
+        server::{self, ServerSettings, WebAddress},
         store::{kept_in, open_store},
     },
     signals::Signals,
@@ -55,6 +57,9 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     if let Some(unload) = of_server.unload()? {
         builder = builder.unload(unload);
     }
+    for settings in &of_server.webhooks {
+        builder = builder.webhook(hooks::webhook(settings)?);
+    }
     let mut served = Vec::new();
     for Wanted { name, description, surfaces, settings } in wanted {
         let surfaces = surfaces.iter().map(|surface| surface.parse::<Surface>());
@@ -82,8 +87,7 @@ async fn listen(
     (host, drain): (&Host, Duration),
     signals: &mut Signals,
 ) -> anyhow::Result<usize> {
-    let address =
-        args.listen.or(of_server.listen).unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+    let address = address(args, of_server)?;
     let (shown, own) = of_this_server()?;
     let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own);
     for name in &of_server.hosts {
@@ -92,10 +96,25 @@ async fn listen(
     for origin in &of_server.origins {
         access = access.origin(origin.clone());
     }
-    let server = HostServer::bind(address, host, access)
+    if let Some(WebAddress(public)) = &of_server.public_url {
+        access = access.host(named_host(public)).origin(public.origin().ascii_serialization());
+    }
+    if let Some(path) = &of_server.audit {
+        let log = AuditLog::file(path);
+        access = access.audited(log.with_context(|| format!("the audit log {}", path.display()))?);
+    }
+    if let Some(settings) = &of_server.jwks {
+        access = provider::trusted(access, settings)?;
+    }
+    let mut server = HostServer::bind(address, host, access)
         .await
         .with_context(|| format!("{address} cannot be listened on"))?;
-    let url = format!("http://{}", server.address());
+    let mut scheme = "http";
+    if let Some(files) = &of_server.tls {
+        server = server.tls(Tls::files(&files.cert, &files.key).context("the certificate of [server.tls]")?);
+        scheme = "https";
+    }
+    let url = format!("{scheme}://{}", server.address());
     output::say_json(json!({ "listening": url, "token": shown }))?;
     output::tell(format_args!("Serving at {url}; the token of this user is in {}", shown.display()));
     let last = server.serve_until(async { _ = signals.next().await }).await;
@@ -112,6 +131,28 @@ async fn listen(
         _ = signals.next() => output::tell("Stopping now"),
     }
     Ok(last.finish().await)
+}
+
+/// Where it listens: a token does not cross a network in the clear.
+fn address(args: &ServeArgs, of_server: &ServerSettings) -> Result<SocketAddr, Usage> {
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+    let address = args.listen.or(of_server.listen).unwrap_or(usual);
+    if address.ip().is_loopback() || of_server.tls.is_some() || of_server.public_url.is_some() {
+        return Ok(address);
+    }
+    Err(Usage(format!(
+        "{address} is reached from other machines, and tokens would cross the network in the clear: set cert and key of \
+         [server.tls], or public_url of [server] where a proxy ends TLS"
+    )))
+}
+
+/// The name by which a client that uses this address calls the server.
+fn named_host(public: &Url) -> String {
+    let host = public.host_str().unwrap_or_default();
+    match public.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
 }
 
 /// What the config file and the flags say.
