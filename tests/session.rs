@@ -67,6 +67,8 @@ mod held;
 mod hold;
 #[path = "session/item_stops.rs"]
 mod item_stops;
+#[path = "session/item_stops_stored.rs"]
+mod item_stops_stored;
 #[path = "session/kept.rs"]
 mod kept;
 #[path = "session/late.rs"]

@@ -86,6 +86,7 @@ pub(crate) fn epoch_at(tenures: &[Tenure], position: u64) -> u64 {
 pub(crate) fn stop(turns: &Turns, row: &StopRow) -> StopAnswer {
     let turn = match StoredStop::from_bytes(&row.bytes) {
         Ok(StoredStop::Turn(turn, _)) => turn.map(TurnId::number).or_else(|| turns.keys().last().copied()),
+        Ok(StoredStop::Item(item, ..)) => turn_of(turns, item).map(|(turn, _)| turn.number()),
         _ => turns.keys().last().copied(),
     };
     let read = turn.and_then(|turn| turns.get(&turn));

@@ -288,7 +288,7 @@ impl<T: Item> SessionHandle<T> {
         let reached = Arc::new(OnceLock::new());
         let keep = self.keeps(request.clone(), Arc::clone(&reached));
         let message = |reply| {
-            let stop = ItemStop { item, request, queue, reached, reply };
+            let stop = ItemStop { item, request, queue, reached, reply, stored: None };
             SessionMessage::StopItem(Box::new(stop), SteerLook::Unasked)
         };
         ItemStopTicket { answer: self.shared.mailbox.ask(message), keep }

@@ -26,6 +26,8 @@ pub(super) struct ItemStop {
     /// Filled in once it is known which turn has it.
     pub(super) reached: Arc<OnceLock<TurnId>>,
     pub(super) reply: Reply<RequestAnswer>,
+    /// Its number among the session's stops, if it came through the store.
+    pub(super) stored: Option<u64>,
 }
 
 /// What the run said of a steer that is to be stopped. Exhaustive: it was not asked, it has returned it, it has delivered it, or it

@@ -61,8 +61,16 @@ pub(crate) struct Machine {
     is_broken: bool,
     /// Whether a background run is alive.
     has_background: bool,
-    /// Whether everything that another owner left has arrived: nothing begins before.
-    is_inherited: bool,
+    inheritance: Inheritance,
+}
+
+/// What another owner left. Exhaustive: it has arrived; or it arrives, and nothing begins before; and then it begins nothing by itself,
+/// whatever is said of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Inheritance {
+    Here,
+    Arriving,
+    Held,
 }
 
 /// What the session is doing. Exhaustive: between turns, before one, in one, after one, or over.
@@ -145,7 +153,7 @@ impl Machine {
             idleness: Idleness::default(),
             is_broken: false,
             has_background: false,
-            is_inherited: true,
+            inheritance: Inheritance::Here,
         }
     }
 
@@ -154,16 +162,24 @@ impl Machine {
         let left = left.map(|(turn, items, is_suspended)| Box::new(EarlyTurn { turn, items, is_suspended }));
         // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
-        Self { turns, left, barrier, is_inherited: false, ..Self::new(rules) }
+        Self { turns, left, barrier, inheritance: Inheritance::Arriving, ..Self::new(rules) }
     }
 
     /// What waits from before begins nothing by itself, whether a turn was left or not.
     pub(crate) fn hold_left(&mut self) {
         self.barrier = Some(ItemId::new(u64::MAX));
+        self.inheritance = Inheritance::Held;
+    }
+
+    /// What waits from before waits for no turn that was left: that one is stopped, by a stop which holds nothing back.
+    pub(crate) fn release_left(&mut self) {
+        if self.inheritance == Inheritance::Arriving {
+            self.barrier = None;
+        }
     }
 
     fn inherited(&mut self) {
-        self.is_inherited = true;
+        self.inheritance = Inheritance::Here;
         if self.barrier.is_some() {
             self.barrier = Some(self.next_item);
         }
@@ -222,7 +238,7 @@ impl Machine {
         }
         if let Some(exit) = self.exit() {
             self.end(exit, out);
-        } else if !self.is_inherited || self.resume_if_wanted(out) || self.plan(out) {
+        } else if self.inheritance != Inheritance::Here || self.resume_if_wanted(out) || self.plan(out) {
             self.idleness.busy();
         } else {
             let is_idle = self.waiting.is_empty() && !self.is_suspended() && !self.has_background;

@@ -10,14 +10,8 @@ use futures_util::future::select;
 use tokio::time::{sleep, timeout};
 
 use super::{
-    Item, SharedSession,
-    exit::store_report,
-    item::Policy,
-    journal::Journal,
-    message::SessionMessage,
-    stop::SessionStop,
-    stored_item::decode_row,
-    stored_stop::{StoredStop, StoredStopError},
+    Item, SharedSession, exit::store_report, item::Policy, journal::Journal, message::SessionMessage,
+    stored_item::decode_row, stored_stop::StoredStop,
 };
 use crate::{
     contract::store::{ApprovalState, Changes, DecisionUse, Error, ItemState},
@@ -178,12 +172,7 @@ impl<T: Item> Watcher<T> {
             if row.seen {
                 continue;
             }
-            // A process requested a stop; an unreadable one counts as the strongest.
-            let unread = |error: StoredStopError| {
-                StoredStop::Session(SessionStop::now().with_cause(error.to_string()))
-            };
-            let intent = StoredStop::from_bytes(&row.bytes).unwrap_or_else(unread);
-            self.post(SessionMessage::StopIntent(row.number, intent));
+            self.post(SessionMessage::StopIntent(row.number, StoredStop::of_stored(&row.bytes)));
         }
         Ok(())
     }

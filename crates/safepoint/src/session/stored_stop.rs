@@ -3,17 +3,19 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use safepoint_scope::{Grace, InvalidRequest, Mode, Reach, Reason, SafePoints, StopRequest};
+use safepoint_scope::{Actor, Code, Grace, InvalidRequest, Mode, Reach, Reason, SafePoints, StopRequest};
 use serde::{Deserialize, Serialize};
 
 use super::{
     journal::{JournalFact, read_journal},
     lost_runs::background_begun,
-    machine::Strength,
+    machine::{QueueAfterStop, Strength},
     stop::{SessionStop, StopWhen, StoppedTurn, request_at},
 };
 use crate::{
-    contract::store::{ApprovalState, ApprovalsToWithdraw, Error, StopIntent, Store, guarded},
+    contract::store::{
+        ApprovalState, ApprovalsToWithdraw, Error, ItemState, StopIntent, Store, Withdrawn, guarded,
+    },
     value::{
         approval::ApprovalRequest,
         event::Fact,
@@ -30,6 +32,9 @@ pub enum StoredStop {
     Session(SessionStop),
     /// The current turn is to stop, or only this one if given; the session continues.
     Turn(Option<TurnId>, StopRequest),
+    /// The item of this number in the store's inbox is to stop, wherever it is, and what waits behind it then does this; the
+    /// session continues (S6.20).
+    Item(u64, StopRequest, QueueAfterStop),
 }
 
 /// The stable form of an [`StoredStop`].
@@ -43,6 +48,10 @@ struct StoredForm {
     when_idle_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     turn: Option<TurnId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    item: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue: Option<QueueAfterStop>,
     /// None: now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     points: Option<String>,
@@ -66,6 +75,7 @@ struct StoredForm {
 enum To {
     Session,
     Turn,
+    Item,
 }
 
 /// How a reach is stored.
@@ -87,6 +97,10 @@ impl StoredStop {
     pub fn to_bytes(&self) -> Vec<u8> {
         let wire = match self {
             Self::Turn(turn, request) => StoredForm { turn: *turn, ..wire(To::Turn, request) },
+            Self::Item(item, request, queue) => {
+                let (item, queue) = (Some(*item), Some(*queue));
+                StoredForm { item, queue, ..wire(To::Item, request) }
+            }
             Self::Session(stop) => {
                 let (strength, when_idle_ms) = match stop.how {
                     StopWhen::Strength(strength) => (Some(strength), None),
@@ -97,6 +111,20 @@ impl StoredStop {
             }
         };
         serde_json::to_vec(&wire).unwrap_or_default()
+    }
+
+    /// Reads what another process has stored, whatever it is. What cannot be read counts as the strongest stop; a kind that only a
+    /// later release knows means no more than the turn that runs, and the session continues.
+    pub(super) fn of_stored(bytes: &[u8]) -> Self {
+        Self::from_bytes(bytes).unwrap_or_else(|error| {
+            let form = serde_json::from_slice::<serde_json::Value>(bytes).unwrap_or_default();
+            let is_known = |kind: &str| ["session", "turn", "item"].contains(&kind);
+            let reason = Reason::new(Code::USER).with_actor(Actor::Engine).with_text(error.to_string());
+            match form["to"].as_str() {
+                Some(kind) if !is_known(kind) => Self::Turn(None, StopRequest::now().with_reason(reason)),
+                Some(_) | None => Self::Session(SessionStop::now().with_cause(error.to_string())),
+            }
+        })
     }
 
     /// Reads the stored form.
@@ -111,6 +139,10 @@ impl StoredStop {
             (Some(strength), None) => StopWhen::Strength(strength),
             (None, Some(idle)) => StopWhen::WhenIdle(Duration::from_millis(idle)),
             (None, None) if wire.to == To::Turn => return Ok(Self::Turn(wire.turn, request)),
+            (None, None) if wire.to == To::Item => {
+                let item = wire.item.ok_or_else(|| StoredStopError("it names no item".into()))?;
+                return Ok(Self::Item(item, request, wire.queue.unwrap_or_default()));
+            }
             _ => return Err(StoredStopError("it must have a strength, or a time to be idle".into())),
         };
         Ok(Self::Session(SessionStop { how, request, cause: wire.cause, after: wire.after }))
@@ -137,6 +169,8 @@ fn wire(to: To, request: &StopRequest) -> StoredForm {
         strength: None,
         when_idle_ms: None,
         turn: None,
+        item: None,
+        queue: None,
         points: match request.mode() {
             Mode::Now => None,
             Mode::At(points) => Some(points.to_string()),
@@ -162,31 +196,56 @@ fn millis(duration: Duration) -> u64 {
 /// owner is alive or not. It withdraws no question of another turn or of a background run. A stop of the
 /// session leaves all questions open: the end of its loop does not decide about a run that waits (S8.3).
 ///
+/// A stop of an item withdraws it here if it waits, so that no owner runs it. If a turn has it, the stop is one of that turn: its
+/// open questions are withdrawn too. Of an item that is over nothing changes.
+///
 /// # Errors
-/// The store's error, if there is no such session or nothing could be written; [`Error::Damaged`] if the
-/// turns of the open questions cannot be read; [`Error::Failed`] or [`Error::Unknown`] if the store panics.
+/// The store's error, if there is no such session or nothing could be written; [`Error::ItemElsewhere`] if the session never had
+/// an item of that number; [`Error::Damaged`] if the turns of the open questions cannot be read; [`Error::Failed`] or
+/// [`Error::Unknown`] if the store panics.
 ///
 /// # Cancel safety
-/// The stop may have been written.
+/// The stop may have been written, and its item withdrawn.
 pub async fn store_stop(store: &dyn Store, session: &SessionId, intent: &StoredStop) -> Result<u64, Error> {
-    let approvals = match intent {
-        StoredStop::Session(_) => ApprovalsToWithdraw::Stay,
-        StoredStop::Turn(turn, _) => match questions(store, session, *turn).await? {
-            none if none.is_empty() => ApprovalsToWithdraw::Stay,
-            these => ApprovalsToWithdraw::Only(these),
-        },
+    let questions = match intent {
+        StoredStop::Session(_) => Vec::new(),
+        StoredStop::Turn(turn, _) => questions(store, session, (*turn).map_or(Of::Any, Of::Turn)).await?,
+        StoredStop::Item(item, ..) if is_taken(store, session, *item).await? => {
+            questions(store, session, Of::Last).await?
+        }
+        StoredStop::Item(..) => Vec::new(),
+    };
+    let approvals = match questions {
+        none if none.is_empty() => ApprovalsToWithdraw::Stay,
+        these => ApprovalsToWithdraw::Only(these),
     };
     let stop = StopIntent { bytes: intent.to_bytes(), approvals };
     guarded::write(|| store.ask_stop(session, stop)).await
 }
 
-/// The open questions of this turn, or of any turn if none is given. A question asked after this look comes
-/// from a live owner, which applies the stop itself.
-async fn questions(
-    store: &dyn Store,
-    session: &SessionId,
-    turn: Option<TurnId>,
-) -> Result<Vec<ApprovalId>, Error> {
+/// Withdraws the item if it waits; otherwise, whether a turn has it that is not done with it. One that is taken meanwhile is so for
+/// the owner before it sees the stop, which is written later.
+async fn is_taken(store: &dyn Store, session: &SessionId, item: u64) -> Result<bool, Error> {
+    match guarded::write(|| store.withdraw(session, item)).await? {
+        Withdrawn::Item(_) => Ok(false),
+        Withdrawn::Unknown => Err(Error::ItemElsewhere(item)),
+        Withdrawn::Taken => {
+            let rows = guarded::read(|| store.inbox(session)).await?;
+            Ok(rows.iter().any(|row| row.number == item && row.state == ItemState::Taken))
+        }
+    }
+}
+
+/// Whose questions. Exhaustive: of every turn, of one, or of the last, which has all items that are taken.
+#[derive(Clone, Copy)]
+enum Of {
+    Any,
+    Turn(TurnId),
+    Last,
+}
+
+/// The open questions of these turns. A question asked after this look comes from a live owner, which applies the stop itself.
+async fn questions(store: &dyn Store, session: &SessionId, of: Of) -> Result<Vec<ApprovalId>, Error> {
     let rows = guarded::read(|| store.approvals(session)).await?;
     let mut open: Vec<ApprovalRequest> = rows
         .iter()
@@ -198,8 +257,9 @@ async fn questions(
     }
     // Which turn asked what, and the runs in the background.
     let (mut asked_by, mut background) = (HashSet::new(), HashSet::new());
-    let mut damage = None;
+    let (mut damage, mut last) = (None, None);
     read_journal(store, session, |step| match step.what {
+        Ok(JournalFact::Planned { turn, .. }) => last = Some(turn),
         Ok(JournalFact::Fact { turn, fact, .. }) => {
             background.extend(background_begun(&fact));
             if let Fact::ApprovalRequested(asked) = &*fact {
@@ -213,6 +273,11 @@ async fn questions(
     if let Some(damage) = damage {
         return Err(Error::Damaged(session.clone(), damage));
     }
+    let turn = match of {
+        Of::Any => None,
+        Of::Turn(turn) => Some(turn),
+        Of::Last => last,
+    };
     open.retain(|asked| {
         let is_background = background.iter().any(|run| asked.path.is_within(run));
         let is_of_it = turn.is_none_or(|turn| asked_by.contains(&(turn, asked.id.clone())));
@@ -223,8 +288,6 @@ async fn questions(
 
 #[cfg(test)]
 mod tests {
-    use safepoint_scope::{Actor, Code};
-
     use super::*;
 
     fn reason() -> Reason {
@@ -239,7 +302,7 @@ mod tests {
     fn read_back(intent: &StoredStop) -> Option<Reason> {
         match StoredStop::from_bytes(&intent.to_bytes()).unwrap() {
             StoredStop::Session(stop) => stop.reason().cloned(),
-            StoredStop::Turn(_, request) => request.reason().cloned(),
+            StoredStop::Turn(_, request) | StoredStop::Item(_, request, _) => request.reason().cloned(),
         }
     }
 
@@ -251,8 +314,10 @@ mod tests {
         assert_eq!(read_back(&turn), Some(asked.clone()));
         assert_eq!(
             read_back(&StoredStop::Session(SessionStop::now().with_reason(asked.clone()))),
-            Some(asked)
+            Some(asked.clone())
         );
+        let item = StopRequest::now().with_reason(asked.clone());
+        assert_eq!(read_back(&StoredStop::Item(7, item, QueueAfterStop::Continues)), Some(asked));
         assert_eq!(read_back(&StoredStop::Turn(None, StopRequest::now())), None, "no reason given");
     }
 
@@ -266,5 +331,17 @@ mod tests {
         };
         let read = request.reason().unwrap();
         assert_eq!((read.actor(), read.text()), (&Actor::Person, "enough"));
+    }
+    /// S7.6, S6.20: a kind of stop that only a later release knows ends what runs and not the session; what is damaged is the
+    /// strongest, whatever it is of.
+    #[test]
+    fn a_kind_that_is_not_known_is_no_stop_of_the_session() {
+        let later = br#"{"to":"call","call":"call_1","reach":"root","cleanup_cap_ms":1,"after":"resumable"}"#;
+        let StoredStop::Turn(None, request) = StoredStop::of_stored(later) else { panic!("of a turn") };
+        assert_eq!(request.mode(), Mode::Now);
+        assert!(request.reason().unwrap().text().contains("cannot be read"));
+        for damaged in [&br#"{"to":"item"}"#[..], br#"{"to":"turn","what":1}"#, b"{", b""] {
+            assert!(matches!(StoredStop::of_stored(damaged), StoredStop::Session(_)));
+        }
     }
 }

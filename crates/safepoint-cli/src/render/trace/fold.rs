@@ -114,6 +114,7 @@ impl TimelineBuilder {
         let (of, reason) = match StoredStop::from_bytes(&stop.bytes) {
             Ok(StoredStop::Session(asked)) => ("the session", asked.reason().map(ReasonReport::from)),
             Ok(StoredStop::Turn(_, request)) => ("the turn", request.reason().map(ReasonReport::from)),
+            Ok(StoredStop::Item(_, request, _)) => ("an item", request.reason().map(ReasonReport::from)),
             Ok(_) | Err(_) => ("what cannot be read", None),
         };
         let reported = json!(reason);

@@ -49,9 +49,9 @@ impl<T: Item> Driver<T> {
         for (id, item) in items {
             self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
         }
-        self.turns.left = left.map(|LeftTurn { turn, fate, run, before, log, open, is_cut_off }| {
+        self.turns.left = left.map(|LeftTurn { turn, fate, run, before, log, open, left_open }| {
             self.approvals.open = open;
-            self.turns.restart = is_cut_off.then_some(turn);
+            self.turns.inherited = left_open;
             let work =
                 CurrentTurn { turn, agent: None, handle: None, run, log, before, items: ids, outcome: None };
             (Box::new(work), fate)

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     contract::approver::ApprovalMode,
     definition::OnRestart,
-    session::machine::StartFrom,
+    session::{journal::InheritedTurn, machine::StartFrom},
     sync::{self, callback::Panicked},
 };
 
@@ -77,7 +77,7 @@ impl<T: Item> Driver<T> {
             let agent = work.agent.as_ref();
             agent.is_some_and(|agent| agent.def.on_restart == OnRestart::Resume)
         };
-        if self.turns.restart.take().is_some()
+        if std::mem::take(&mut self.turns.inherited) == InheritedTurn::CutOff
             && !self.lacks_agent()
             && self.turns.left.as_ref().is_some_and(|(work, _)| opted_in(work))
         {

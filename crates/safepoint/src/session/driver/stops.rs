@@ -3,7 +3,11 @@
 //! **Invariants**: a stop that was applied and not marked as seen applies to the next owner too (S7.2, S7.5);
 //! a stop that this owner stored is never applied a second time.
 
-use std::{collections::HashSet, sync::OnceLock, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use safepoint_scope::{StopRequest, Task};
 use tokio::{sync::oneshot, time::timeout};
@@ -18,7 +22,8 @@ use crate::{
     session::{
         item,
         item_stop::{ItemStop, SteerLook},
-        journal::in_time,
+        journal::{InheritedTurn, in_time},
+        machine::QueueAfterStop,
         stop::{SessionStop, StopPersistence, StopWhen, StoppedTurn},
         stored_stop::{StoredStop, store_stop},
     },
@@ -115,7 +120,7 @@ impl<T: Item> Driver<T> {
             (SteerLook::Ended, Some(_)) => return self.items.at_end.push(AtEnd::Stop(stop)),
             _ => {}
         }
-        let ItemStop { request, queue, reached, reply, .. } = *stop;
+        let ItemStop { request, queue, reached, reply, stored, .. } = *stop;
         let input = match steer {
             SteerLook::Returned => Input::SteerReturned(item),
             SteerLook::Unasked | SteerLook::Delivered | SteerLook::Ended => Input::StopItem(item, queue),
@@ -125,7 +130,41 @@ impl<T: Item> Driver<T> {
             reached.get_or_init(|| turn);
             self.turns.stop_request.get_or_insert_with(|| Box::new(request));
         }
+        if let Some(number) = stored {
+            self.turn_stop_applied(number, answer).await;
+        }
         answer_caller(reply, answer);
+    }
+
+    /// A stored stop is done with the turn that it has reached; one that reached none is done now.
+    async fn turn_stop_applied(&mut self, number: u64, answer: Option<RequestAnswer>) {
+        match answer {
+            Some(RequestAnswer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
+            Some(_) | None => self.mark_seen(vec![number]).await,
+        }
+    }
+
+    /// Applies a stop of an item that another process requested.
+    async fn stop_stored_item(
+        &mut self,
+        number: u64,
+        item: u64,
+        (request, queue): (StopRequest, QueueAfterStop),
+    ) {
+        let known = self.recorder.journal.as_ref().and_then(|journal| journal.item_of(item));
+        // It is over: what an owner does not know waits nowhere, or in the store, which has withdrawn it.
+        let Some(item) = known else { return self.mark_seen(vec![number]).await };
+        if self.turns.left.as_ref().is_some_and(|(work, _)| work.items.contains(&item)) {
+            // The last owner left its turn open: that is what the stop is of.
+            if std::mem::take(&mut self.turns.inherited) != InheritedTurn::Over
+                && queue == QueueAfterStop::Continues
+            {
+                self.machine.release_left();
+            }
+        }
+        let (reply, reached) = (oneshot::channel().0, Arc::default());
+        let stop = ItemStop { item, request, queue, reached, reply, stored: Some(number) };
+        self.stop_item(Box::new(stop), SteerLook::Unasked).await;
     }
 
     /// Applies a stop that another process requested.
@@ -137,21 +176,22 @@ impl<T: Item> Driver<T> {
             self.stops.deferred.push((number, intent));
             return;
         }
-        // A caller that wants the turn to end does not want it restarted.
-        self.turns.restart = None;
         let (reply, mut answered) = oneshot::channel();
         match intent {
             StoredStop::Session(stop) => {
+                // A caller that wants the turn to end does not want it restarted.
+                self.turns.inherited = InheritedTurn::Over;
                 self.stops.add(number, stop.is_when_idle());
                 self.cx.shared.runs.stop_by(&stop);
                 self.stop(stop, reply).await;
             }
             StoredStop::Turn(turn, request) => {
+                self.turns.inherited = InheritedTurn::Over;
                 self.stop_turn((turn, request), &OnceLock::new(), reply).await;
-                match answered.try_recv() {
-                    Ok(RequestAnswer::StoppingTurn(turn)) => self.stops.turns.push((turn, number)),
-                    _ => self.mark_seen(vec![number]).await,
-                }
+                self.turn_stop_applied(number, answered.try_recv().ok()).await;
+            }
+            StoredStop::Item(item, request, queue) => {
+                self.stop_stored_item(number, item, (request, queue)).await;
             }
         }
     }
@@ -201,7 +241,7 @@ impl<T: Item> Driver<T> {
                 StoredStop::Turn(Some(turn), _) if self.may_stop(turn) => {
                     self.stops.turns.push((turn, number))
                 }
-                StoredStop::Turn(..) => self.mark_seen(vec![number]).await,
+                StoredStop::Turn(..) | StoredStop::Item(..) => self.mark_seen(vec![number]).await,
             }
         }
         self.stops.under_way -= 1;

@@ -17,7 +17,7 @@ use crate::{
     run::{Run, steer::SteerTiming},
     session::{
         TurnView,
-        journal::TurnLog,
+        journal::{InheritedTurn, TurnLog},
         machine::{PreemptedItems, SessionPhase, StartFrom, StopWhy, TurnEnd},
         stop::request_at,
     },
@@ -55,8 +55,8 @@ pub(super) struct Turns {
     pub(super) history: History,
     /// Runs of earlier turns whose background runs are still alive.
     pub(super) background: Vec<RunHandle>,
-    /// A turn that was cut by the end of its process and by nothing else.
-    pub(super) restart: Option<TurnId>,
+    /// What the last owner left open, until everything that it left has arrived.
+    pub(super) inherited: InheritedTurn,
     /// The request that stops only the turn, until the turn has ended.
     pub(super) stop_request: Option<Box<StopRequest>>,
     /// Callers that asked to resume a turn, until it is resumed or cannot be.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Journal, JournalLine, LeftTurn, Recovered};
+use super::{InheritedTurn, Journal, JournalLine, LeftTurn, Recovered};
 use crate::{
     contract::{
         log::RunRecord,
@@ -102,6 +102,7 @@ async fn close_withdrawn(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Ve
     }
     if !lines.is_empty() && open.is_empty() && matches!(left.fate, ItemOutcome::Suspended(_)) {
         left.fate = ItemOutcome::Interrupted(left.turn);
+        left.left_open = InheritedTurn::Withdrawn;
         lines.push(JournalLine::ended(left.turn, left.fate));
     }
     left.open = open.into_keys().collect();

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use safepoint_scope::Code;
 
 use super::{
-    Journal, JournalLine, PAGE, TurnLog,
+    InheritedTurn, Journal, JournalLine, PAGE, TurnLog,
     checkpoint::{self, EVERY, Folded, FoundCheckpoint, Sides},
     turn_log::restore,
 };
@@ -57,8 +57,8 @@ pub(in crate::session) struct LeftTurn {
     pub(in crate::session) log: Arc<dyn Log>,
     /// Its open questions.
     pub(in crate::session) open: HashSet<ApprovalId>,
-    /// Whether only the end of its process, intended or not, ended it early.
-    pub(in crate::session) is_cut_off: bool,
+    /// Whether only the end of its process, intended or not, ended it early, or a withdrawal of its questions did.
+    pub(in crate::session) left_open: InheritedTurn,
 }
 
 /// One turn as it is folded.
@@ -344,9 +344,10 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> 
     // Of any other turn nothing is left to resume.
     if fate.is_open() && turn.after == StoppedTurn::Resumable {
         let is_cut_off = turn.is_cut_off && matches!(fate, ItemOutcome::Interrupted(_));
+        let left_open = if is_cut_off { InheritedTurn::CutOff } else { InheritedTurn::Over };
         let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
         let (turn, before, log) = (turn.turn, turn.before, Arc::new(log));
-        found.left = Some(LeftTurn { turn, fate, run, before, log, open: HashSet::new(), is_cut_off });
+        found.left = Some(LeftTurn { turn, fate, run, before, log, open: HashSet::new(), left_open });
     }
     found
 }

@@ -120,7 +120,8 @@ pub(crate) enum Input {
 
 /// What a stop of one item does to the items that wait behind it. Exhaustive: they wait for a newer item or a resume, as behind
 /// the stop of a turn, or their turn comes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum QueueAfterStop {
     /// They wait: what a person has stopped may have changed their mind about the rest (S5.3).
     #[default]

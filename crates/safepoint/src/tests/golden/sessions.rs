@@ -15,7 +15,8 @@ use crate::{
         store::{Chain, InboxRow, ItemState, Record},
     },
     session::{
-        IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, RejectReason, SessionStop, StoppedTurn,
+        IfUndelivered, ItemOutcome, Policy, Preempt, PreemptOutcome, QueueAfterStop, RejectReason,
+        SessionStop, StoppedTurn,
     },
     steer::SteerTiming,
 };
@@ -104,7 +105,8 @@ fn reason() -> Reason {
     Reason::new(Code::SHUTDOWN).with_text("deploy").asked_at(at(1).into()).caused_by(&root)
 }
 
-/// Each kind of stop, with each strength, extent and time: `StoredForm`, `To`, `Extent` and `Strength`.
+/// Each kind of stop, with each strength, extent and time: `StoredForm`, `To`, `Extent`, `Strength` and
+/// `QueueAfterStop`.
 fn intents() -> Vec<StoredStop> {
     let afters = each!(StoppedTurn {
         StoppedTurn::Resumable => StoppedTurn::Resumable;
@@ -129,7 +131,10 @@ fn intents() -> Vec<StoredStop> {
         StoredStop::Turn(..) =>
             StoredStop::Turn(None, StopRequest::now().with_reach(Reach::Tree)),
             StoredStop::Turn(None, StopRequest::graceful_unbounded()),
-            StoredStop::Turn(Some(TurnId::new(2)), named);
+            StoredStop::Turn(Some(TurnId::new(2)), named.clone());
+        StoredStop::Item(..) =>
+            StoredStop::Item(7, StopRequest::now(), QueueAfterStop::Continues),
+            StoredStop::Item(8, named, QueueAfterStop::Holds);
     });
     intents.extend(afters.into_iter().map(|one| StoredStop::Session(after(one))));
     intents

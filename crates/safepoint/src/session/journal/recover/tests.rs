@@ -100,7 +100,7 @@ async fn said(fold: Fold, journal: &Arc<Journal>) -> String {
         None => None,
         Some(left) => {
             let log = left.log.read().await.unwrap();
-            Some((left.turn, left.fate, &left.run, &left.before, &left.open, left.is_cut_off, log))
+            Some((left.turn, left.fate, &left.run, &left.before, &left.open, left.left_open, log))
         }
     };
     let always = found.always.state();
