@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::store::StoreArgs;
+use super::{server::ServerArgs, store::StoreArgs};
 
 /// `safepoint trace`.
 #[derive(Clone, Debug, Args)]
@@ -17,4 +17,6 @@ pub(crate) struct TraceArgs {
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{
     agents::ServedAgent,
-    tokens::{of_this_server, place},
+    tokens::{make_own, own_file, place},
 };
 use crate::{
     args::{run::OnDisconnect, serve::ServeArgs},
@@ -80,8 +80,7 @@ async fn listen(
 ) -> anyhow::Result<usize> {
     let address =
         args.listen.or(of_server.listen).unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
-    let (shown, own) = of_this_server()?;
-    let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own);
+    let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own_file()?);
     for name in &of_server.hosts {
         access = access.host(name.clone());
     }
@@ -91,6 +90,8 @@ async fn listen(
     let server = HostServer::bind(address, host, access)
         .await
         .with_context(|| format!("{address} cannot be listened on"))?;
+    // Only now: where another server listens, that one's token stays as it is.
+    let shown = make_own(server.address())?;
     let url = format!("http://{}", server.address());
     output::say_json(json!({ "listening": url, "token": shown }))?;
     output::tell(format_args!("Serving at {url}; the token of this user is in {}", shown.display()));
