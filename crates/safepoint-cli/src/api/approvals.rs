@@ -140,7 +140,7 @@ impl ServerApi {
     /// # Cancel safety
     /// Nothing is lost.
     pub(crate) async fn approvals(&self, named: &str) -> Result<(String, Vec<ServerApproval>), ApiError> {
-        let read = async |session: &str| self.pages(&["sessions", session, "approvals"], usize::MAX).await;
+        let read = async |session: &str| self.all(&["sessions", session, "approvals"]).await;
         let (session, rows) = self.of_session(named, read).await?;
         Ok((session, rows.into_iter().map(ServerApproval::read).collect()))
     }

@@ -24,6 +24,8 @@ use crate::{
 
 /// How long a server may take to answer, beyond what it was asked to wait.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much longer than the caller the answer of a server is waited for that waits as long as the caller.
+const GRACE: Duration = Duration::from_secs(2);
 /// The longest answer that is read: 64 MiB.
 const LONGEST: usize = 64 << 20;
 /// How many of the newest sessions are looked at for an end of an id.
@@ -57,11 +59,21 @@ pub(super) struct Asked<'a> {
     key: Option<&'a str>,
     /// How long the server is asked to wait.
     waits: Duration,
+    /// How much longer than the caller the answer is waited for.
+    grace: Duration,
 }
 
 impl<'a> Asked<'a> {
     pub(super) fn get(path: &'a [&'a str]) -> Self {
-        Self { method: Method::GET, path, query: &[], body: None, key: None, waits: Duration::ZERO }
+        Self {
+            method: Method::GET,
+            path,
+            query: &[],
+            body: None,
+            key: None,
+            waits: Duration::ZERO,
+            grace: Duration::ZERO,
+        }
     }
 
     pub(super) fn delete(path: &'a [&'a str]) -> Self {
@@ -83,6 +95,11 @@ impl<'a> Asked<'a> {
 
     pub(super) fn waits(self, waits: Duration) -> Self {
         Self { waits, ..self }
+    }
+
+    /// It is sent, and its answer waited for a moment, although the caller's time is over.
+    pub(super) fn in_spite_of_time(self) -> Self {
+        Self { grace: GRACE, ..self }
     }
 }
 
@@ -192,6 +209,21 @@ impl ServerApi {
         Ok(all)
     }
 
+    /// The items of a list that has no pages.
+    ///
+    /// # Errors
+    /// As of [`send`](Self::send).
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn all(&self, path: &[&str]) -> Result<Vec<Value>, ApiError> {
+        let mut page = self.send(Asked::get(path)).await?.body;
+        match page["data"].take() {
+            Value::Array(data) => Ok(data),
+            _ => Err(ApiError::NotOurs("without a list".to_owned())),
+        }
+    }
+
     /// Sends a request, and reads the answer.
     ///
     /// # Errors
@@ -216,7 +248,10 @@ impl ServerApi {
         }
         let within = asked.waits + ANSWER_TIMEOUT;
         let silent = Instant::now() + within;
-        let deadline = self.over.map_or(silent, |over| over.min(silent));
+        let over = self
+            .over
+            .map(|over| if asked.grace.is_zero() { over } else { over.max(Instant::now()) + asked.grace });
+        let deadline = over.map_or(silent, |over| over.min(silent));
         let answered = async {
             let response = request.send().await.map_err(|error| match () {
                 () if error.is_unusable() || error.is_connect() => ApiError::Unreachable(error),

@@ -124,6 +124,10 @@ impl Problem {
                 );
                 (code::OTHER, said)
             }
+            (404, "no_such_route") => (
+                code::OTHER,
+                format!("{server} has no such route: its path is another, or it is of another version"),
+            ),
             (404, _) => (code::NONE_SUCH, detail),
             (421, _) => (
                 code::OTHER,

@@ -178,7 +178,7 @@ pub(crate) async fn list(server: &ServerApi, most: usize, place: &StoreArgs) -> 
 pub(crate) async fn show(server: &ServerApi, named: &str, place: &StoreArgs) -> anyhow::Result<ExitCode> {
     let look = async |session: &str| {
         let one = server.send(Asked::get(&["sessions", session])).await?.body;
-        let asked = server.pages(&["sessions", session, "approvals"], usize::MAX).await?;
+        let asked = server.all(&["sessions", session, "approvals"]).await?;
         Ok((ServerSession::read(one)?, asked))
     };
     let (one, asked) = match server.of_session(named, look).await {

@@ -50,8 +50,12 @@ impl ServerApi {
                 Err(error) => return Err(error.into()),
             }
         }
-        // The end of the turn is waited for below, where it was reached.
-        let wait = if turn.is_some() { Wait::No } else { ask.wait };
+        // The end of the turn that was reached is waited for; that of the session only where all of it shall be over.
+        let wait = match &turn {
+            None => ask.wait,
+            Some(turn) if ask.wait == Wait::Quiet && is_far_enough(Wait::Quiet, turn) => Wait::Quiet,
+            Some(_) => Wait::No,
+        };
         let body = body(&ask, json!("session"), of_session(&ask));
         let whole = match self
             .of_session(&session, async |session: &str| self.post_stop(session, &body, wait).await)
@@ -82,7 +86,7 @@ impl ServerApi {
 
     async fn post_stop(&self, session: &str, body: &Value, wait: Wait) -> Result<Answer, ApiError> {
         let path = ["sessions", session, "stop"];
-        let asked = Asked::post(&path, body.clone());
+        let asked = Asked::post(&path, body.clone()).in_spite_of_time();
         if wait == Wait::No {
             return self.send(asked).await;
         }
