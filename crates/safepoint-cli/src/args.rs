@@ -15,6 +15,7 @@ pub(crate) mod practice;
 pub(crate) mod run;
 pub(crate) mod sandbox;
 pub(crate) mod serve;
+pub(crate) mod server;
 pub(crate) mod sessions;
 pub(crate) mod store;
 pub(crate) mod trace;

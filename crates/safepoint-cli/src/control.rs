@@ -8,12 +8,13 @@ pub(crate) mod client;
 mod convert;
 mod exchange;
 mod inlet;
-mod item_reply;
+pub(crate) mod item_reply;
 mod left;
 pub(crate) mod list;
 mod offline;
 mod offline_items;
 mod protocol;
+mod replies;
 mod run_target;
 mod server;
 mod socket_dir;
@@ -24,14 +25,21 @@ use std::sync::Arc;
 use safepoint::store::Store;
 
 pub(crate) use client::notify_owner;
+pub(crate) use convert::refused;
 pub(crate) use exchange::talk;
 pub(crate) use inlet::Inlet;
-pub(crate) use protocol::{Afterwards, Ask, ModeArg, PushAsk, StopAsk, Wait};
+pub(crate) use protocol::{Afterwards, Ask, ModeArg, PushAsk, Reply, StopAsk, Wait};
+pub(crate) use replies::Replies;
 pub(crate) use run_target::{Begins, Turns};
 pub(crate) use server::Server;
 
 use crate::session::host::Host;
 use about::About;
+
+/// The file in [`folder`] with the token that `safepoint serve` makes for its own user, and the one with the address that the
+/// token is for.
+pub(crate) const SERVE_TOKEN: &str = "serve.token";
+pub(crate) const SERVE_ADDRESS: &str = "serve.address";
 
 /// Opens the socket of a chat.
 ///

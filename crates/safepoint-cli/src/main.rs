@@ -1,6 +1,7 @@
 //! The `safepoint` binary: reads the command line, builds the runtime, and says with its exit code how it went.
 
 mod agent;
+mod api;
 mod args;
 mod command;
 mod control;

@@ -10,6 +10,7 @@ pub(crate) mod export;
 pub(crate) mod hints;
 pub(crate) mod keyboard;
 pub(crate) mod lines;
+pub(crate) mod outcome_word;
 pub(crate) mod prompt;
 pub(crate) mod provider;
 pub(crate) mod reply_json;

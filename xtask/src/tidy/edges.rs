@@ -88,9 +88,9 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The layers of the command line, in the order of import: a layer may use those before it.
-const CLI: [&str; 13] = [
+const CLI: [&str; 14] = [
     "sync", "exit", "visible", "prices", "args", "output", "signals", "render", "settings", "agent",
-    "session", "control", "command",
+    "session", "control", "api", "command",
 ];
 
 pub(super) fn crate_edges(file: &File) -> Vec<Fault> {

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::store::StoreArgs;
+use super::{server::ServerArgs, store::StoreArgs};
 
 /// `safepoint approvals`.
 #[derive(Clone, Debug, Args)]
@@ -11,6 +11,8 @@ pub(crate) struct ApprovalsArgs {
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// `safepoint approve`, `deny`, `respond`.
@@ -33,6 +35,8 @@ pub(crate) struct DecideArgs {
     pub(crate) message: Option<String>,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// How far an approval reaches. Exhaustive: the two words.

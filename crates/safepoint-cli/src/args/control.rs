@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-use super::{duration::parse as duration, store::StoreArgs};
+use super::{duration::parse as duration, server::ServerArgs, store::StoreArgs};
 
 const PUSH: &str = "\
 Exit codes: 0 queued, or with --wait answered; 1 failed; 2 wrong usage; 3 session not found; 4 too late, or with --wait
@@ -25,6 +25,8 @@ pub(crate) struct Common {
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
     /// How long to wait for an answer, or with --wait for the end; then exit code 7
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,

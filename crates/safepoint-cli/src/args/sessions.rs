@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use safepoint::ids::TurnId;
 
-use super::{names, store::StoreArgs};
+use super::{names, server::ServerArgs, store::StoreArgs};
 
 /// How many stored sessions are listed by default.
 const NEWEST: usize = 50;
@@ -41,6 +41,8 @@ pub(crate) struct LsArgs {
     pub(crate) most: usize,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// `safepoint sessions fork`.
@@ -74,4 +76,6 @@ pub(crate) struct OneArgs {
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }

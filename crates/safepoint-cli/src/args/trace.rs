@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::store::StoreArgs;
+use super::{server::ServerArgs, store::StoreArgs};
 
 /// `safepoint trace`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Exit codes: 0 shown, 1 failed, 2 wrong usage, 3 session not found.")]
+#[command(
+    after_help = "With --server, --json has the lines of run --json and those around its turns, as far as they are recorded.\n\nExit codes: 0 shown, 1 failed, 2 wrong usage, 3 session not found."
+)]
 pub(crate) struct TraceArgs {
     /// The session
     pub(crate) session: String,
@@ -17,4 +19,6 @@ pub(crate) struct TraceArgs {
     pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }

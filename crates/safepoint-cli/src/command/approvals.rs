@@ -19,8 +19,10 @@ use safepoint_tools::process::enclosing_run;
 use serde_json::{Value, json};
 
 mod decide;
+mod served;
 
 use crate::{
+    api::{self, ServerApi, approvals::NOT_ALWAYS},
     args::{
         approvals::{ApprovalsArgs, DecideArgs, Reach},
         store::StoreArgs,
@@ -52,6 +54,9 @@ pub(crate) enum Verb {
 
 /// Lists the approvals of a session, the open ones first.
 pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+        return api::approvals::list(&server, &args.session, &args.place).await;
+    }
     let session = SessionId::from(args.session);
     let read = found(&args.place, async |store| store.approvals(&session).await);
     let Some((store, mut rows)) = read.await? else { return no_session(&session, &args.place) };
@@ -164,7 +169,7 @@ fn fields(row: &ApprovalRow) -> Value {
 /// Decides one approval; the first decision counts, from whichever process.
 pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitCode> {
     let decision = decision(verb, &args)?;
-    let session = SessionId::from(args.session);
+    let session = SessionId::from(args.session.as_str());
     // A run must not decide about its own calls.
     if let Some(within) = enclosing_run() {
         let said = format!(
@@ -172,6 +177,9 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
              Decide in your own terminal"
         );
         return show_result(&session, args.approval.as_deref(), (code::CONFLICT, &said), &args.place);
+    }
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+        return served::decide(&server, &args, &decision).await;
     }
     let read = found(&args.place, async |store| store.approvals(&session).await);
     let Some((store, rows)) = read.await? else { return no_session(&session, &args.place) };
@@ -190,8 +198,7 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         }
     };
     if let (Decision::ApproveAlways { .. }, ApprovalKind::AfterUnknownEnd) = (&decision, asked.question) {
-        let why = "this call may have happened already: --always is for calls that have not; approve alone runs it again";
-        return Err(Usage(why.into()).into());
+        return Err(Usage(NOT_ALWAYS.into()).into());
     }
     let is_open = is_open(&row);
     let decision = match is_open {
@@ -218,22 +225,16 @@ fn show_result(
 }
 
 /// The approval that is named, by an end of its id too; the only open one where none is, and the last one where none is open.
-fn meant(
-    mut rows: Vec<ApprovalRow>,
-    named: Option<&str>,
-    session: &SessionId,
-) -> Result<ApprovalRow, String> {
+fn meant<T: Question>(mut rows: Vec<T>, named: Option<&str>, session: &SessionId) -> Result<T, String> {
     let lists = format!("`safepoint approvals {session}` lists them");
     match named {
-        None if rows.iter().any(is_open) => rows.retain(is_open),
+        None if rows.iter().any(T::is_open) => rows.retain(T::is_open),
         None => {
-            rows.sort_by_key(|row| row.at);
+            rows.sort_by_key(T::at);
             rows.drain(..rows.len().saturating_sub(1));
         }
-        Some(id) if rows.iter().any(|row| row.asked.id.as_str() == id) => {
-            rows.retain(|row| row.asked.id.as_str() == id);
-        }
-        Some(end) => rows.retain(|row| row.asked.id.as_str().ends_with(end)),
+        Some(id) if rows.iter().any(|row| row.id() == id) => rows.retain(|row| row.id() == id),
+        Some(end) => rows.retain(|row| row.id().ends_with(end)),
     }
     match (rows.pop(), rows.len(), named) {
         (Some(row), 0, _) => Ok(row),
@@ -241,6 +242,28 @@ fn meant(
         (Some(_), _, None) => Err(format!("more than one question of {session} is open: name one; {lists}")),
         (None, _, Some(id)) => Err(format!("no approval {id} in {session}; {lists}")),
         (Some(_), _, Some(id)) => Err(format!("more than one approval of {session} ends in {id}; {lists}")),
+    }
+}
+
+/// A question as it is named and chosen, wherever it is kept.
+trait Question {
+    fn id(&self) -> &str;
+    fn is_open(&self) -> bool;
+    /// When it was asked.
+    fn at(&self) -> Option<Timestamp>;
+}
+
+impl Question for ApprovalRow {
+    fn id(&self) -> &str {
+        self.asked.id.as_str()
+    }
+
+    fn is_open(&self) -> bool {
+        is_open(self)
+    }
+
+    fn at(&self) -> Option<Timestamp> {
+        Some(self.at)
     }
 }
 

@@ -4,8 +4,9 @@
 use std::{io::Read as _, process::ExitCode, time::Duration};
 
 use crate::{
+    api::talk,
     args::control::{OrArg, PushArgs},
-    control::{Ask, PushAsk, Wait, talk},
+    control::{Ask, PushAsk, Wait},
     exit::Usage,
 };
 

@@ -10,6 +10,7 @@ mod rewound;
 mod show;
 
 use crate::{
+    api::{self, ServerApi},
     args::sessions::{LsArgs, OneArgs, SessionsCommand},
     command::store::{no_session, show_outcome},
     control::list::{Listed, meant, recent},
@@ -31,6 +32,9 @@ pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCod
 }
 
 async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+        return api::sessions::list(&server, args.most, &args.place).await;
+    }
     let store = existing_store(args.place.store.clone())?;
     let listed = recent(store.as_ref(), args.most).await?;
     let mut lines = ReplyLines::default();
@@ -53,6 +57,9 @@ async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+        return api::sessions::remove(&server, &args.session, &args.place).await;
+    }
     let store = existing_store(args.place.store.clone())?;
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
         return no_session(&SessionId::from(args.session), &args.place);

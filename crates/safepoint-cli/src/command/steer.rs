@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use super::push::text;
 use crate::{
+    api::talk,
     args::control::{PolicyArg, SteerArgs},
-    control::{Ask, PushAsk, Wait, talk},
+    control::{Ask, PushAsk, Wait},
 };
 
 pub(crate) async fn steer(args: SteerArgs) -> anyhow::Result<ExitCode> {

@@ -4,8 +4,9 @@ use std::{process::ExitCode, time::Duration};
 
 use super::push::millis;
 use crate::{
+    api::talk,
     args::{control::StopArgs, duration::parse as duration},
-    control::{Afterwards, Ask, ModeArg, StopAsk, Wait, talk},
+    control::{Afterwards, Ask, ModeArg, StopAsk, Wait},
     exit::Usage,
 };
 

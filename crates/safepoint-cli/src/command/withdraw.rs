@@ -2,10 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::{
-    args::control::WithdrawArgs,
-    control::{Ask, talk},
-};
+use crate::{api::talk, args::control::WithdrawArgs, control::Ask};
 
 pub(crate) async fn withdraw(args: WithdrawArgs) -> anyhow::Result<ExitCode> {
     talk(&args.common, Ok(Ask::Withdraw { item: args.item })).await

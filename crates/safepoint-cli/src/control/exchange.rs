@@ -12,27 +12,26 @@ use tokio::{
 };
 
 use super::{
-    client::{details, notify_owner, owner, silent},
+    client::{notify_owner, owner, silent},
     item_reply,
     offline::{self, StoredTarget},
     offline_items::{self, Waits},
     protocol::{self, ACK_TIMEOUT, Ask, PushAsk, Reply, Request, VERSION, Wait},
+    replies::Replies,
     socket_dir,
 };
 use crate::{
     args::{control::Common, names},
-    exit::{self, NoSession, Usage, code},
-    output,
-    render::reply_json::ReplyLines,
+    exit::{NoSession, Usage, code},
 };
 
 /// Asks, and shows each reply; the exit code is the last one's.
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let over = common.timeout.map(|timeout| Instant::now() + timeout);
-    let mut talk = Exchange { common, over, lines: ReplyLines::default() };
+    let mut talk = Exchange { common, over, replies: Replies::new(&common.place, &common.session) };
     match async { talk.go(ask?).await }.await {
         // A client that reads lines of JSON gets this as one as well.
-        Err(error) if common.place.json => talk.last(&Reply::failed(&error)),
+        Err(error) if common.place.json => talk.replies.last(&Reply::failed(&error)),
         done => done,
     }
 }
@@ -41,7 +40,7 @@ struct Exchange<'a> {
     common: &'a Common,
     /// When the caller stops waiting.
     over: Option<Instant>,
-    lines: ReplyLines,
+    replies: Replies<'a>,
 }
 
 /// How a talk with an owner ended. Exhaustive: with its last word, or without.
@@ -60,7 +59,7 @@ impl Exchange<'_> {
         let ask = match (offline::kept(self.common).await?, ask) {
             (Some(place), Ask::Push(push)) => return self.push(&place, push).await,
             (Some(place), ask) => match offline::through_store(&place, self.common, &ask).await? {
-                Some(reply) => return self.last(&reply),
+                Some(reply) => return self.replies.last(&reply),
                 None => ask,
             },
             (None, ask) => ask,
@@ -69,12 +68,12 @@ impl Exchange<'_> {
             let session = &self.common.session;
             names::check(session)?;
             let message = NoSession(session.as_str().into()).to_string();
-            return self.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
+            return self.replies.last(&Reply::new(code::NONE_SUCH, "no_such_session", message));
         };
         match self.ask(stream, ask).await? {
-            ExchangeEnd::Last(reply) => self.last(&reply),
-            ExchangeEnd::Over => self.last(&Reply::timed_out()),
-            ExchangeEnd::Silent(pid) => self.last(&unheard(&self.common.session, pid)),
+            ExchangeEnd::Last(reply) => self.replies.last(&reply),
+            ExchangeEnd::Over => self.replies.last(&Reply::timed_out()),
+            ExchangeEnd::Silent(pid) => self.replies.last(&unheard(&self.common.session, pid)),
             ExchangeEnd::Gone(_) => anyhow::bail!("the session went away before it answered"),
         }
     }
@@ -88,8 +87,8 @@ impl Exchange<'_> {
         match self.owner_of(place).await? {
             None => {}
             Some(stream) => match self.ask(stream, Ask::Push(asked.clone())).await? {
-                ExchangeEnd::Last(reply) => return self.last(&reply),
-                ExchangeEnd::Over => return self.last(&Reply::timed_out()),
+                ExchangeEnd::Last(reply) => return self.replies.last(&reply),
+                ExchangeEnd::Over => return self.replies.last(&Reply::timed_out()),
                 ExchangeEnd::Silent(pid) => but = Some(silent(pid)),
                 ExchangeEnd::Gone(said) => {
                     let item =
@@ -103,27 +102,27 @@ impl Exchange<'_> {
             None => {
                 let (mut reply, waits) = offline_items::push(place, &asked).await?;
                 reply.session = place.session.to_string();
-                let Some(waits) = waits else { return self.last(&reply) };
+                let Some(waits) = waits else { return self.replies.last(&reply) };
                 // It is in by an owner who could not say so any more, and may have given it back.
                 if !is_named
                     && reply.status == "same"
                     && let Some(rests) = waits.rests().await?
                 {
-                    return self.last(&rests);
+                    return self.replies.last(&rests);
                 }
                 if but.is_none() {
                     but = notify_owner(place.session.as_str()).await;
                 }
                 let reply = reply.but(but);
                 if asked.wait == Wait::No {
-                    return self.last(&reply);
+                    return self.replies.last(&reply);
                 }
-                self.show(&Reply { last: false, ..reply })?;
+                self.replies.show(&Reply { last: false, ..reply })?;
                 waits
             }
         };
         let reply = waits.rest(self.over).await?;
-        self.last(&reply)
+        self.replies.last(&reply)
     }
 
     /// The living owner of a stored session, if this process can reach it and the store names it.
@@ -162,31 +161,10 @@ impl Exchange<'_> {
             if reply.last {
                 return Ok(ExchangeEnd::Last(reply));
             }
-            self.show(&reply)?;
+            self.replies.show(&reply)?;
             said = Some(reply);
             deadline = if waits { over } else { deadline };
         }
-    }
-
-    fn last(&mut self, reply: &Reply) -> anyhow::Result<ExitCode> {
-        self.show(reply)?;
-        Ok(exit::with(reply.code))
-    }
-
-    fn show(&mut self, reply: &Reply) -> anyhow::Result<()> {
-        if self.common.place.json {
-            let session = if reply.session.is_empty() { &self.common.session } else { &reply.session };
-            self.lines.say("reply", Some(session), reply.fields())?;
-            return Ok(());
-        }
-        let message = &reply.message;
-        if reply.code == code::ACCEPTED {
-            output::say(message)?;
-            details(&reply.detail).iter().try_for_each(|line| output::say(format_args!("  {line}")))?;
-        } else {
-            output::tell(format_args!("safepoint: {message}"));
-        }
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use super::{convert::refused, protocol::Reply};
 use crate::exit::code;
 
 /// What an item is called, here and in the store: by its number there, where there is one.
-pub(super) fn name(ticket: &Ticket<String>) -> String {
+pub(crate) fn name(ticket: &Ticket<String>) -> String {
     match ticket.recorded().now_or_never().flatten() {
         Some(number) => named(number),
         None => ticket.id().to_string(),
@@ -16,34 +16,34 @@ pub(super) fn name(ticket: &Ticket<String>) -> String {
 }
 
 /// The same of an item of the store.
-pub(super) fn named(number: u64) -> String {
+pub(crate) fn named(number: u64) -> String {
     format!("item-{number}")
 }
 
 /// The number of an item, as a person writes it.
-pub(super) fn number(item: &str) -> Option<u64> {
+pub(crate) fn number(item: &str) -> Option<u64> {
     item.strip_prefix("item-").unwrap_or(item).parse().ok()
 }
 
-pub(super) fn accepted(item: &str) -> Reply {
+pub(crate) fn accepted(item: &str) -> Reply {
     Reply::new(code::ACCEPTED, "accepted", format!("queued {item}")).detail(json!({ "item": item }))
 }
 
-pub(super) fn withdrawn(item: &str, text: Option<String>) -> Reply {
+pub(crate) fn withdrawn(item: &str, text: Option<String>) -> Reply {
     Reply::new(code::ACCEPTED, "withdrawn", format!("{item} is withdrawn"))
         .detail(json!({ "item": item, "text": text }))
 }
 
-pub(super) fn not_waiting(item: &str) -> Reply {
+pub(crate) fn not_waiting(item: &str) -> Reply {
     Reply::new(code::TOO_LATE, "too_late", format!("{item} does not wait: a turn has it, or it is gone"))
 }
 
-pub(super) fn never_was(item: &str) -> Reply {
+pub(crate) fn never_was(item: &str) -> Reply {
     Reply::new(code::NONE_SUCH, "no_such_item", format!("{item} not found"))
 }
 
 /// The session ended before the store said whether it has the item.
-pub(super) fn in_doubt(item: &str) -> Reply {
+pub(crate) fn in_doubt(item: &str) -> Reply {
     let message = format!(
         "{item} was not handled, and it is not known whether the store has it: look at the session's items before you send it again"
     );
@@ -52,7 +52,7 @@ pub(super) fn in_doubt(item: &str) -> Reply {
 }
 
 /// It is answered, or this is why not: only an answer is a success.
-pub(super) fn rested(item: &str, fate: ItemOutcome, is_stored: bool) -> Reply {
+pub(crate) fn rested(item: &str, fate: ItemOutcome, is_stored: bool) -> Reply {
     let (number, status) = match fate {
         ItemOutcome::Completed(_) => (code::ACCEPTED, "settled"),
         ItemOutcome::Returned(refusal) => (refused(refusal), refusal.code()),

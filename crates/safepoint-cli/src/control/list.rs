@@ -99,7 +99,6 @@ impl Listed {
 
     /// In one line, with this name for it, padded to this width.
     pub(crate) fn line_of(&self, id: &str, columns: usize) -> String {
-        const STATE: usize = 13;
         let when = self.row.as_ref().map_or_else(|| "in memory".to_owned(), |row| ago(row.updated));
         let more = match (&self.running, self.owner(), &self.row) {
             (Some(running), ..) => one_line(&running.said),
@@ -110,7 +109,7 @@ impl Listed {
             }
             (None, None, None) => String::new(),
         };
-        format!("{:<columns$}  {:<STATE$}  {when:<10}  {more}", one_line(id), self.state().shown())
+        row((id, columns), self.state(), &when, &more)
     }
 
     pub(crate) fn json(&self, lines: &mut ReplyLines) -> Value {
@@ -132,6 +131,12 @@ impl Listed {
         });
         lines.line("session", Some(&self.id), fields)
     }
+}
+
+/// The line of a session: its name, padded to this width, how it stands, when it changed, and what else is to be said.
+pub(crate) fn row((id, columns): (&str, usize), state: State, when: &str, more: &str) -> String {
+    const STATE: usize = 13;
+    format!("{:<columns$}  {:<STATE$}  {when:<10}  {more}", one_line(id), state.shown())
 }
 
 /// Whether a suspended session waits for a decision: a stop may have withdrawn its approvals.

@@ -133,14 +133,14 @@ impl Reply {
     }
 
     /// What was asked for failed, or cannot be asked for.
-    pub(super) fn failed(error: &anyhow::Error) -> Self {
+    pub(crate) fn failed(error: &anyhow::Error) -> Self {
         let is_usage = error.is::<Usage>();
         let (number, status) = if is_usage { (code::USAGE, "refused") } else { (code::OTHER, "failed") };
         Self::new(number, status, format!("{error:#}"))
     }
 
     /// The caller waits no longer.
-    pub(super) fn timed_out() -> Self {
+    pub(crate) fn timed_out() -> Self {
         Self::new(code::TIMED_OUT, "timed_out", "requested; the end was not seen in time")
     }
 

@@ -98,6 +98,34 @@ pub(crate) fn short(asked: &ApprovalRequest) -> String {
     }
 }
 
+/// What a decision does that was taken.
+pub(crate) fn taken(asked: &ApprovalRequest, decision: &Decision) -> String {
+    let tool = one_line(&asked.tool, NAME);
+    let may_have_run = asked.question == ApprovalKind::AfterUnknownEnd;
+    match (decision, may_have_run) {
+        (Decision::Approve, true) => format!("{tool} is run again"),
+        (Decision::Approve, false) if asked.holds == Holds::Session => {
+            format!(
+                "allowed, from now on in this session without a question: {}",
+                always(AllowScope::Call, &tool)
+            )
+        }
+        (Decision::Approve, false) => format!("{tool} may run"),
+        (Decision::ApproveAlways { covers }, _) => {
+            let always = always(*covers, &tool);
+            format!("{tool} may run, and from now on in this session, without a question: {always}")
+        }
+        (decision, _) if edit::is_as_shown(decision) => {
+            format!("{tool} may run, if the file is still as it is now")
+        }
+        (Decision::ApproveWith { .. }, _) => format!("{tool} may run with your arguments"),
+        (Decision::Deny { .. }, true) => "given up: the model learns that its result is unknown".into(),
+        (Decision::Deny { .. }, false) => format!("{tool} does not run"),
+        (Decision::Respond { .. }, true) => format!("{tool} counts as done, with your result"),
+        (Decision::Respond { .. }, false) => format!("{tool} does not run; your answer is its result"),
+    }
+}
+
 /// The receipt of a suspended run, with a row for each approval that the run waits for.
 pub(crate) fn in_receipt(receipt: &str, approvals: &[ApprovalRequest]) -> String {
     let (before, from_running) = at_running(receipt);

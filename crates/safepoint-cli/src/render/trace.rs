@@ -4,6 +4,7 @@ pub(crate) mod calls;
 pub(crate) mod facts;
 pub(crate) mod fold;
 pub(crate) mod json;
+pub(crate) mod lines;
 pub(crate) mod page;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use safepoint::{
-    approval::{AllowScope, ApprovalKind, Decision, Holds},
+    approval::Decision,
     ids::SessionId,
     raw::{
         self,
@@ -19,7 +19,6 @@ use crate::{
     exit::code,
     render::{
         approval::{self, verb},
-        edit,
         text::moment,
     },
 };
@@ -87,31 +86,7 @@ async fn taken(
     row: &ApprovalRow,
     decision: &Decision,
 ) -> String {
-    let asked = asked(row);
-    let tool = asked.as_ref().map_or("it", |asked| asked.tool.as_str());
-    let may_have_run = asked.as_ref().is_some_and(|asked| asked.question == ApprovalKind::AfterUnknownEnd);
-    let what = match (decision, may_have_run) {
-        (Decision::Approve, true) => format!("{tool} is run again"),
-        (Decision::Approve, false) if asked.as_ref().is_some_and(|asked| asked.holds == Holds::Session) => {
-            format!(
-                "allowed, from now on in this session without a question: {}",
-                approval::always(AllowScope::Call, tool)
-            )
-        }
-        (Decision::Approve, false) => format!("{tool} may run"),
-        (Decision::ApproveAlways { covers }, _) => {
-            let always = approval::always(*covers, tool);
-            format!("{tool} may run, and from now on in this session, without a question: {always}")
-        }
-        (decision, _) if edit::is_as_shown(decision) => {
-            format!("{tool} may run, if the file is still as it is now")
-        }
-        (Decision::ApproveWith { .. }, _) => format!("{tool} may run with your arguments"),
-        (Decision::Deny { .. }, true) => "given up: the model learns that its result is unknown".into(),
-        (Decision::Deny { .. }, false) => format!("{tool} does not run"),
-        (Decision::Respond { .. }, true) => format!("{tool} counts as done, with your result"),
-        (Decision::Respond { .. }, false) => format!("{tool} does not run; your answer is its result"),
-    };
+    let what = asked(row).map_or_else(|| "decided".to_owned(), |asked| approval::taken(&asked, decision));
     let holder = store.open(session).await.ok().and_then(|row| row.holder);
     let next = match holder.map(|held| (held.owner.life(), held.owner)) {
         Some((Liveness::Alive, owner)) => format!("{owner} resumes it"),

@@ -16,7 +16,7 @@ use url::Url;
 use super::{
     agents::ServedAgent,
     hooks, provider,
-    tokens::{of_this_server, place},
+    tokens::{make_own, own_file, place},
 };
 use crate::{
     args::{run::OnDisconnect, serve::ServeArgs},
@@ -88,8 +88,7 @@ async fn listen(
     signals: &mut Signals,
 ) -> anyhow::Result<usize> {
     let address = address(args, of_server)?;
-    let (shown, own) = of_this_server()?;
-    let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own);
+    let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own_file()?);
     for name in &of_server.hosts {
         access = access.host(name.clone());
     }
@@ -114,7 +113,9 @@ async fn listen(
         server = server.tls(Tls::files(&files.cert, &files.key).context("the certificate of [server.tls]")?);
         scheme = "https";
     }
+    // Only now: where another server listens, that one's token stays as it is.
     let url = format!("{scheme}://{}", server.address());
+    let shown = make_own(server.address())?;
     output::say_json(json!({ "listening": url, "token": shown }))?;
     output::tell(format_args!("Serving at {url}; the token of this user is in {}", shown.display()));
     let last = server.serve_until(async { _ = signals.next().await }).await;

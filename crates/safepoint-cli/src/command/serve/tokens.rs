@@ -1,6 +1,13 @@
 //! The tokens of the server: the file, and the one that a server makes for its own user.
 
-use std::{fs, io::Write as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    io::Write as _,
+    net::SocketAddr,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use jiff::{SignedDuration, Timestamp};
@@ -68,14 +75,21 @@ fn line(row: &TokenRow) -> String {
     format!("{}  {}  {}  {agents}  {sees}  {until}", row.id, row.name, scopes.join(","))
 }
 
-/// A token of the user who serves, in files of the runtime folder: the token itself, and the file that the server reads. It
-/// answers no question: the agent's own commands could read it.
+/// The file that the server reads the token of its own user from.
+///
+/// # Errors
+/// If there is no folder for it.
+pub(super) fn own_file() -> anyhow::Result<PathBuf> {
+    Ok(control::folder()?.join("serve.tokens.toml"))
+}
+
+/// Makes the token of the user who serves at this address: in a file that is returned, beside one with the address, because the
+/// token goes to this server alone. It answers no question: the agent's own commands could read it.
 ///
 /// # Errors
 /// If they cannot be written.
-pub(super) fn of_this_server() -> anyhow::Result<(PathBuf, PathBuf)> {
-    let folder = control::folder()?;
-    let (shown, read) = (folder.join("serve.token"), folder.join("serve.tokens.toml"));
+pub(super) fn make_own(address: SocketAddr) -> anyhow::Result<PathBuf> {
+    let (folder, read) = (control::folder()?, own_file()?);
     if let Err(error) = fs::remove_file(&read)
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -83,7 +97,13 @@ pub(super) fn of_this_server() -> anyhow::Result<(PathBuf, PathBuf)> {
     }
     let principal = Principal::new("local", [AccessScope::Read, AccessScope::Talk, AccessScope::Stop]);
     let token = TokenFile::new(&read).add(NewToken { principal, expires: None })?;
-    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(OWN).open(&shown)?;
-    file.write_all(token.as_bytes())?;
-    Ok((shown, read))
+    let shown = folder.join(control::SERVE_TOKEN);
+    write(&shown, &token)?;
+    write(&folder.join(control::SERVE_ADDRESS), &address.to_string())?;
+    Ok(shown)
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(OWN).open(path)?;
+    Ok(file.write_all(text.as_bytes())?)
 }

@@ -60,11 +60,7 @@ impl TimelineBuilder {
         step.from = report.started_at.or(step.from);
         step.to = report.ended_at.or(moment.at);
         step.tone = tone(report.status);
-        let effect = match report.effect {
-            SideEffect::None => "",
-            SideEffect::Done => ", side effects done",
-            SideEffect::Unknown => ", side effects unknown",
-        };
+        let effect = effect(report.effect);
         step.said = if approval::is_lost(report) {
             "side effects unknown: cut off while it was running; not run again".to_owned()
         } else {
@@ -127,7 +123,17 @@ impl TimelineBuilder {
     }
 }
 
-fn tone(status: CallStatus) -> Tone {
+/// What a call has done, behind how it ended.
+pub(super) fn effect(effect: SideEffect) -> &'static str {
+    match effect {
+        SideEffect::None => "",
+        SideEffect::Done => ", side effects done",
+        SideEffect::Unknown => ", side effects unknown",
+    }
+}
+
+/// How a call looks that ended so.
+pub(super) fn tone(status: CallStatus) -> Tone {
     match status {
         CallStatus::Completed => Tone::Good,
         CallStatus::Failed

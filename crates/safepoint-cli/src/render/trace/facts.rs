@@ -212,12 +212,7 @@ impl TimelineBuilder {
             Some(error) => format!("{}: {}", receipt.ending.as_str(), error.message),
             None => receipt.ending.as_str().to_owned(),
         };
-        let tone = match receipt.ending {
-            Ending::Done => Tone::Good,
-            Ending::Stopped => Tone::Stopped,
-            Ending::Failed => Tone::Bad,
-            Ending::Suspended => Tone::Plain,
-        };
+        let tone = ending_tone(receipt.ending);
         if let Some(at) = self.end_step(&Open::Attempt(moment.path.clone())) {
             let attempt = &mut self.steps[at];
             attempt.to = Some(receipt.settled_at);
@@ -236,5 +231,15 @@ impl TimelineBuilder {
             ("receipt", json!(receipt)),
             ("account", json!(receipt.to_string())),
         ]);
+    }
+}
+
+/// How a run looks that ended so.
+pub(super) fn ending_tone(ending: Ending) -> Tone {
+    match ending {
+        Ending::Done => Tone::Good,
+        Ending::Stopped => Tone::Stopped,
+        Ending::Failed => Tone::Bad,
+        Ending::Suspended => Tone::Plain,
     }
 }

@@ -15,7 +15,7 @@ use safepoint::{
 };
 use serde_json::{Value, json};
 
-use super::timeline::{Kind, Lane, Step, Timeline, Tone, Turn};
+use super::timeline::{Kind, Lane, Step, Timeline, Tone, Turn, state_of};
 use crate::render::text::said;
 
 /// Reads a session's whole journal.
@@ -151,7 +151,8 @@ impl TimelineBuilder {
         }
         // The end of a model call reports its retries, which began before it.
         self.steps.sort_by_key(|step| (step.turn, step.from));
-        let mut story = Timeline { row, turns: self.turns, runs: self.runs, steps: self.steps };
+        let state = state_of(&row).to_owned();
+        let mut story = Timeline { row, state, turns: self.turns, runs: self.runs, steps: self.steps };
         if story.runs.is_empty() {
             story.runs.push(Lane::default());
         }

@@ -60,7 +60,7 @@ fn source(text: &str) -> String {
 }
 
 fn body(story: &Timeline, title: &str) -> String {
-    let (damaged, state) = (story.damaged(), story.state());
+    let (damaged, state) = (story.damaged(), &story.state);
     let counts = format!("created {}; {}", moment(story.row.created), story.counts());
     let damaged =
         if damaged > 0 { format!("unreadable: {}", many(damaged, "record")) } else { String::new() };

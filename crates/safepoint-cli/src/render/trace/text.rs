@@ -30,7 +30,7 @@ pub(crate) fn text(story: &Timeline) -> String {
 fn head(story: &Timeline, out: &mut String) {
     let row = &story.row;
     let damaged = story.damaged();
-    push(out, &cut(&one_line(&format!("session {}: {}", row.id, story.state())), WIDTH));
+    push(out, &cut(&one_line(&format!("session {}: {}", row.id, story.state)), WIDTH));
     push(out, &format!("created {}, last changed {}", moment(row.created), moment(row.updated)));
     push(out, &story.counts());
     if damaged > 0 {

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 /// A session, looked back on.
 pub(crate) struct Timeline {
     pub(crate) row: SessionRow,
+    /// How the session stands, for people.
+    pub(crate) state: String,
     pub(crate) turns: Vec<Turn>,
     /// The runs, in the order of their coming. The root run of every turn is the first.
     pub(crate) runs: Vec<Lane>,
@@ -123,16 +125,6 @@ impl Timeline {
         format!("{turns}, {} records, {} tokens in, {} out", self.row.head, usage.input, usage.output)
     }
 
-    /// How the session stands.
-    pub(crate) fn state(&self) -> &str {
-        let is_dead = self.row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead);
-        match self.row.label.as_str() {
-            "" => "new",
-            "running" if is_dead => "interrupted",
-            label => label,
-        }
-    }
-
     /// How many records could not be read.
     pub(crate) fn damaged(&self) -> usize {
         self.steps.iter().filter(|step| step.kind == Kind::Damaged).count()
@@ -149,6 +141,16 @@ impl Timeline {
 impl Lane {
     pub(crate) fn depth(&self) -> usize {
         self.path.len()
+    }
+}
+
+/// How a session stands, by its row.
+pub(super) fn state_of(row: &SessionRow) -> &str {
+    let is_dead = row.holder.as_ref().is_none_or(|held| held.owner.life() == Liveness::Dead);
+    match row.label.as_str() {
+        "" => "new",
+        "running" if is_dead => "interrupted",
+        label => label,
     }
 }
 

@@ -1,0 +1,257 @@
+//! Stops of what a server has.
+//!
+//! **Invariants**: nothing is called stopped before the server says that its turn has settled.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use super::{
+    client::{Answer, Asked, ServerApi},
+    failure::ApiError,
+    items::{PAUSE, text},
+    talk::TalkError,
+};
+use crate::{
+    args::control::ScopeArg,
+    control::{Afterwards, ModeArg, Replies, Reply, StopAsk, Wait},
+    exit::{Usage, code},
+};
+
+/// How long one request waits for an end: what a server waits at most.
+const WAIT: Duration = Duration::from_secs(120);
+
+impl ServerApi {
+    /// Stops one call, or the turn that runs or waits and then the session.
+    ///
+    /// The stop of the turn comes first, because its answer has the receipt; that of the session reaches a turn that is being
+    /// planned meanwhile, and takes no further item.
+    pub(super) async fn stop(
+        &self,
+        named: &str,
+        ask: StopAsk,
+        replies: &mut Replies<'_>,
+    ) -> Result<Reply, TalkError> {
+        can_be_asked(&ask).map_err(ApiError::Unusable)?;
+        if let Some(call) = &ask.call {
+            return Ok(self.stop_call(named, &ask, call).await?);
+        }
+        let mut session = named.to_owned();
+        let mut turn = None;
+        if matches!(ask.mode, ModeArg::Now | ModeArg::Points(_)) {
+            let body = body(&ask, json!({ "turn": null }), mode(&ask.mode));
+            match self
+                .of_session(named, async |session: &str| self.post_stop(session, &body, ask.wait).await)
+                .await
+            {
+                Ok((id, answer)) => (session, turn) = (id, Some(answer.body)),
+                Err(error) if error.code() == "no_active_turn" => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // The end of the turn that was reached is waited for; that of the session only where all of it shall be over.
+        let wait = match &turn {
+            None => ask.wait,
+            Some(turn) if ask.wait == Wait::Quiet && is_far_enough(Wait::Quiet, turn) => Wait::Quiet,
+            Some(_) => Wait::No,
+        };
+        let body = body(&ask, json!("session"), of_session(&ask));
+        let whole = match self
+            .of_session(&session, async |session: &str| self.post_stop(session, &body, wait).await)
+            .await
+        {
+            Ok((id, answer)) => {
+                session = id;
+                Some(answer)
+            }
+            Err(error) if error.code() == "no_active_turn" => None,
+            Err(error) if turn.is_none() => return Err(error.into()),
+            Err(error) => return Ok(half(&session, &error.reply(&self.name()))),
+        };
+        let reply = match (turn, whole) {
+            (Some(turn), _) => self.of_turn(&session, &ask, turn, replies).await?,
+            (None, Some(whole)) => of_whole(&ask, &whole),
+            (None, None) => Reply::new(
+                code::TOO_LATE,
+                "no_active_turn",
+                format!(
+                    "no turn of {session} runs or waits, and {} does not have it open: there is nothing to stop",
+                    self.name()
+                ),
+            ),
+        };
+        Ok(Reply { session, ..reply })
+    }
+
+    async fn post_stop(&self, session: &str, body: &Value, wait: Wait) -> Result<Answer, ApiError> {
+        let path = ["sessions", session, "stop"];
+        let asked = Asked::post(&path, body.clone()).in_spite_of_time();
+        if wait == Wait::No {
+            return self.send(asked).await;
+        }
+        let waits = self.left(WAIT);
+        let ms = waits.as_millis().to_string();
+        let query = [("wait", if wait == Wait::Quiet { "quiet" } else { "settled" }), ("timeout_ms", &*ms)];
+        self.send(asked.query(&query).waits(waits)).await
+    }
+
+    async fn stop_call(&self, named: &str, ask: &StopAsk, call: &str) -> Result<Reply, ApiError> {
+        let body = body(ask, json!({ "call": call }), mode(&ask.mode));
+        match self
+            .of_session(named, async |session: &str| self.post_stop(session, &body, Wait::No).await)
+            .await
+        {
+            Ok((session, answer)) => Ok(Reply { session, ..requested(&answer.body, call) }),
+            Err(error) if matches!(error.code(), "no_such_call" | "no_active_turn") => {
+                let said = format!("call {call} not found: the server does not run it");
+                Ok(Reply::new(code::NONE_SUCH, "no_such_call", said))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What became of the turn that the stop reached, once that is so which is waited for.
+    async fn of_turn(
+        &self,
+        session: &str,
+        ask: &StopAsk,
+        mut answer: Value,
+        replies: &mut Replies<'_>,
+    ) -> Result<Reply, TalkError> {
+        let turn = text(&answer["turn"]);
+        if ask.wait == Wait::No {
+            return Ok(requested(&answer, &turn));
+        }
+        let mut is_shown = false;
+        while !is_far_enough(ask.wait, &answer) {
+            if !is_shown {
+                let reply = Reply { session: session.to_owned(), last: false, ..requested(&answer, &turn) };
+                replies.show(&reply).map_err(TalkError::Unshown)?;
+                is_shown = true;
+            }
+            if self.left(WAIT).is_zero() {
+                return Ok(Reply::timed_out().detail(json!({ "turn": turn })));
+            }
+            sleep(self.left(PAUSE)).await;
+            answer = match self.send(Asked::get(&["sessions", session, "turns", &turn])).await {
+                Ok(read) => read.body,
+                Err(error) => return Ok(half(session, &error.reply(&self.name()))),
+            };
+        }
+        Ok(ended(ask.wait, &turn, &answer))
+    }
+}
+
+/// # Errors
+/// If a server cannot be asked this.
+fn can_be_asked(ask: &StopAsk) -> Result<(), Usage> {
+    let what = match ask {
+        StopAsk { run: Some(_), .. } => "--run: it stops the turn that runs, or with --call one call",
+        StopAsk { afterwards: Afterwards::Abandoned, .. } => "--abandon: a turn that it stops can be resumed",
+        StopAsk { mode: ModeArg::WhenIdle { .. }, .. } => "--when-idle: it closes sessions at rest by itself",
+        _ => return Ok(()),
+    };
+    Err(Usage(format!("a server takes no {what}")))
+}
+
+/// The stop that is asked; an empty field is left out.
+fn body(ask: &StopAsk, what: Value, mode: String) -> Value {
+    // A session's end at its turn's end has no grace: the stop of the turn has it.
+    let within_ms = ask.within_ms.filter(|_| mode != "turn_end");
+    let fields = [
+        ("what", what),
+        ("mode", json!(mode)),
+        ("within_ms", json!(within_ms)),
+        ("reach", json!(ask.scope)),
+        ("cleanup_cap_ms", json!(ask.cleanup_cap_ms)),
+        ("reason", json!(ask.because)),
+    ];
+    let said = fields.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(Map::from_iter(said.map(|(name, value)| (name.to_owned(), value))))
+}
+
+fn mode(mode: &ModeArg) -> String {
+    match mode {
+        ModeArg::Now => "now".to_owned(),
+        ModeArg::Points(points) => points.clone(),
+        ModeArg::TurnEnd | ModeArg::WhenIdle { .. } => "turn_end".to_owned(),
+    }
+}
+
+/// What the stop of the session is, beside that of its turn: as on this machine.
+fn of_session(ask: &StopAsk) -> String {
+    match &ask.mode {
+        ModeArg::Now if ask.scope == ScopeArg::Tree => "now".to_owned(),
+        ModeArg::Points(points) if ask.scope == ScopeArg::Tree && points == "any" => "any".to_owned(),
+        _ => "turn_end".to_owned(),
+    }
+}
+
+/// It is under way.
+fn requested(answer: &Value, what: &str) -> Reply {
+    let waits_for = names(&answer["waits_for"]);
+    let until =
+        if waits_for.is_empty() { String::new() } else { format!("; it waits for {}", waits_for.join(", ")) };
+    let but = (answer["recorded"] == false && !answer["number"].is_null())
+        .then(|| "the server's store did not take it, so it ends with the server".to_owned());
+    Reply::new(code::ACCEPTED, "asked", format!("stop of {what} requested{until}")).but(but).detail(json!({
+        "stop": answer["number"], "turn": answer["turn"], "state": answer["state"], "waits_for": answer["waits_for"],
+    }))
+}
+
+fn is_far_enough(wait: Wait, answer: &Value) -> bool {
+    match wait {
+        Wait::No => true,
+        Wait::Settled => !answer["receipt"].is_null(),
+        Wait::Quiet => !answer["quiet"].is_null(),
+    }
+}
+
+/// The turn has settled. It says quiet only where the server does (S3.6).
+fn ended(wait: Wait, turn: &str, answer: &Value) -> Reply {
+    let said = match answer["receipt"]["ending"].as_str() {
+        Some("stopped") => format!("{turn} is stopped"),
+        Some(ending) => format!("{turn} has ended: {ending}"),
+        None => format!("{turn} has ended"),
+    };
+    with_survivors(wait, said, answer).detail(json!({
+        "turn": turn, "survivors": answer["survivors"], "receipt": answer["receipt"],
+    }))
+}
+
+fn with_survivors(wait: Wait, said: String, answer: &Value) -> Reply {
+    let survivors = names(&answer["survivors"]);
+    match (answer["quiet"].as_bool(), wait) {
+        (Some(false), _) => {
+            let (number, status) =
+                if wait == Wait::Quiet { (code::OTHER, "not_quiet") } else { (code::ACCEPTED, "settled") };
+            Reply::new(number, status, format!("{said}; may still be running: {}", survivors.join(", ")))
+        }
+        (_, Wait::Quiet) => Reply::new(code::ACCEPTED, "quiet", said),
+        (_, Wait::Settled | Wait::No) => Reply::new(code::ACCEPTED, "settled", said),
+    }
+}
+
+/// No turn was reached; the session is stopped.
+fn of_whole(ask: &StopAsk, whole: &Answer) -> Reply {
+    let answer = &whole.body;
+    if ask.wait != Wait::No && !answer["quiet"].is_null() {
+        let reply = with_survivors(ask.wait, "stopped: the server has closed it".to_owned(), answer);
+        return reply.detail(json!({ "survivors": answer["survivors"] }));
+    }
+    if ask.wait != Wait::No {
+        return Reply::timed_out();
+    }
+    requested(answer, answer["turn"].as_str().unwrap_or("the session"))
+}
+
+/// The stop is under way, and the rest is not known.
+fn half(session: &str, why: &Reply) -> Reply {
+    let message = format!("stop requested; but {}", why.message);
+    Reply { session: session.to_owned(), message, ..why.clone() }
+}
+
+fn names(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+}
