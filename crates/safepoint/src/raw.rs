@@ -96,6 +96,12 @@ pub mod store {
     };
 }
 
+/// Traces that span processes: where a run hangs in one, and what a request takes along (S11.14). The engine has spans of
+/// `tracing`; what joins them with an exporter is a [`Propagator`](trace::Propagator).
+pub mod trace {
+    pub use crate::contract::trace::{Propagator, RunTrace, TraceContext, current, install};
+}
+
 /// Makes a run a part of a family before it starts: what is asked of `family` reaches it as a child run, and its
 /// background runs belong to the family instead of to it (S9.1). Handles that were taken before are of no use.
 ///

@@ -65,7 +65,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("value", &["limits", "spill", "schema", "partial_json", "effect", "approval", "receipt", "event"]),
     (
         "contract",
-        &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "guard", "log"],
+        &[
+            "extensions",
+            "trace",
+            "setup",
+            "store",
+            "model",
+            "approver",
+            "tool",
+            "remote",
+            "hook",
+            "guard",
+            "log",
+        ],
     ),
     (
         "definition",

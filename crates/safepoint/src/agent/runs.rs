@@ -63,6 +63,7 @@ impl Agent {
     pub fn builder(model: impl Model) -> AgentBuilder {
         let model: Arc<dyn Model> = Arc::new(model);
         let def = Definition {
+            name: None,
             model: model::Guarded::new(Arc::clone(&model)),
             system: None,
             parameters: None,
