@@ -15,6 +15,7 @@ use axum::{
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use percent_encoding::percent_decode_str;
+use safepoint::raw::trace::{self, TraceContext};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
@@ -135,8 +136,18 @@ async fn checked(app: &Arc<App>, route: &Route, params: RawPathParams, request: 
     let query = query(parts.uri.query().unwrap_or_default(), route)?;
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let body = read(body).await?;
-    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who };
+    let trace = if trace::is_installed() { trace_of(&parts.headers) } else { None };
+    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who, trace };
     Ok(Call { by, headers: parts.headers, params, query, body })
+}
+
+/// The trace that a request is in; one that names several, or none that can be read, is in none.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut named = headers.get_all("traceparent").iter();
+    let context = TraceContext::parse(named.next()?.to_str().ok()?)?;
+    let states: Vec<&str> =
+        headers.get_all("tracestate").iter().filter_map(|state| state.to_str().ok()).collect();
+    named.next().is_none().then(|| context.with_state(&states.join(",")))
 }
 
 async fn read(body: Body) -> Answered<Bytes> {

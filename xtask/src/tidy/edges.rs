@@ -100,8 +100,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The layers of the command line, in the order of import: a layer may use those before it.
-const CLI: [&str; 13] = [
-    "sync", "exit", "visible", "prices", "args", "output", "signals", "render", "settings", "agent",
+const CLI: [&str; 14] = [
+    "sync", "exit", "visible", "prices", "args", "output", "otel", "signals", "render", "settings", "agent",
     "session", "control", "command",
 ];
 

@@ -110,6 +110,12 @@ pub fn install(propagator: impl Propagator) -> bool {
     PROPAGATOR.set(Box::new(propagator)).is_ok()
 }
 
+/// Whether the process has a propagator: without one no trace is kept.
+#[must_use]
+pub fn is_installed() -> bool {
+    PROPAGATOR.get().is_some()
+}
+
 /// What a request that is made now takes along: the context of the current span. `None` where nothing is traced.
 ///
 /// A model's request is made in the span of its call, and so is what a tool's body does.
