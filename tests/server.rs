@@ -16,5 +16,7 @@ mod items;
 mod limits;
 #[path = "server/streams.rs"]
 mod streams;
+#[path = "server/traces.rs"]
+mod traces;
 #[path = "server/world.rs"]
 mod world;

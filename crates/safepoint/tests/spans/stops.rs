@@ -25,7 +25,7 @@ fn stop_of(spans: &Spans) -> Collected {
     stops.into_iter().next().expect("there is one")
 }
 
-/// S11.12, S11.3: a stopped run, its child run, their model calls and a tool are one tree; the stop has one span in it, with its
+/// S11.12, S11.13, S11.3: a stopped run, its child run, their model calls and a tool are one tree; the stop has one span in it, with its
 /// events in order, and no span is an error.
 #[tokio::test(start_paused = true)]
 async fn a_stopped_tree_has_one_stop() {
