@@ -20,5 +20,7 @@ mod operators;
 mod signature;
 #[path = "server/streams.rs"]
 mod streams;
+#[path = "server/traces.rs"]
+mod traces;
 #[path = "server/world.rs"]
 mod world;

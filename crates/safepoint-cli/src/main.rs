@@ -6,6 +6,7 @@ mod args;
 mod command;
 mod control;
 mod exit;
+mod otel;
 mod output;
 mod prices;
 mod render;
@@ -42,11 +43,11 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return output::of_clap(error),
     };
-    tracing_subscriber::fmt().with_env_filter(logged()).with_ansi(false).with_writer(|| output::Log).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::Error::new(error).context("the runtime could not be started")),
     };
+    let telemetry = otel::begin(runtime.handle());
     let code = runtime.block_on(async {
         match cli.command {
             None if chat::has_reader() => chat::chat(ChatArgs::usual()).await,
@@ -78,15 +79,10 @@ fn main() -> ExitCode {
             Some(Command::Practice(args)) => practice::practice(args).await,
         }
     });
+    telemetry.end();
     // A thread that waits at a prompt must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(50));
     code.unwrap_or_else(|error| failed(&error))
-}
-
-/// What `SAFEPOINT_LOG` says; else our own errors, and not what a library says of a server that we tell of ourselves.
-fn logged() -> tracing_subscriber::EnvFilter {
-    use tracing_subscriber::EnvFilter;
-    EnvFilter::try_from_env("SAFEPOINT_LOG").unwrap_or_else(|_unset| EnvFilter::new("error,rmcp=off"))
 }
 
 fn help() -> anyhow::Result<ExitCode> {

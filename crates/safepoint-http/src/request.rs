@@ -50,6 +50,16 @@ impl Request {
         self
     }
 
+    /// Sets headers of text, in place of those of the same names. What no header can hold is left out.
+    pub fn texts<'a>(mut self, headers: impl IntoIterator<Item = (&'static str, &'a str)>) -> Self {
+        for (name, value) in headers {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                self.headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        self
+    }
+
     /// Sets headers, in place of those of the same names.
     pub fn headers(mut self, headers: HeaderMap) -> Self {
         if self.headers.is_empty() {

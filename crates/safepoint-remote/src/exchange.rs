@@ -11,7 +11,10 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{AUTHORIZATION, RETRY_AFTER},
 };
-use safepoint::{raw::remote::RemoteEvent, stop::Failure};
+use safepoint::{
+    raw::{remote::RemoteEvent, trace},
+    stop::Failure,
+};
 use safepoint_http::{HttpClient, Request, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::timeout;
@@ -132,12 +135,19 @@ pub(crate) fn refusal(status: StatusCode, body: &[u8]) -> String {
     format!("the server answered {status}: {}{more}", words.join(" "))
 }
 
-/// Sends the request and waits for the head of the answer.
+/// Sends the request, with the context of the current span if that is traced, and waits for the head of the answer.
 pub(crate) async fn send(request: Request) -> Result<Response, Broke> {
-    request.send().await.map_err(|error| {
+    traced(request).send().await.map_err(|error| {
         let why = error.to_string();
         if error.is_connect() || error.is_unusable() { Broke::Unreachable(why) } else { Broke::Lost(why) }
     })
+}
+
+fn traced(request: Request) -> Request {
+    match trace::current() {
+        Some(context) => request.texts(context.headers()),
+        None => request,
+    }
 }
 
 /// The answer, if it arrives in this time.

@@ -24,6 +24,8 @@ mod stopping;
 mod suite;
 #[path = "a2a/talking.rs"]
 mod talking;
+#[path = "a2a/traces.rs"]
+mod traces;
 #[path = "a2a/truth.rs"]
 mod truth;
 #[path = "a2a/world.rs"]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use safepoint::{
     ids::SessionId,
-    raw::store::Liveness,
+    raw::{store::Liveness, trace::TraceContext},
     store::{Error, SessionRow, Store},
 };
 
@@ -31,6 +31,8 @@ pub(crate) struct Caller {
     pub(crate) host: Arc<HostState>,
     pub(crate) load: Arc<Load>,
     pub(crate) who: Principal,
+    /// The trace that the request is in.
+    pub(crate) trace: Option<TraceContext>,
 }
 
 /// A session that the caller sees.

@@ -13,6 +13,7 @@ use std::{
 use safepoint::{
     Agent,
     ids::SessionId,
+    raw::trace,
     session::Node,
     stop::{Scope, StopHandle},
     store::{Error, NewNode, OwnerProcess, SessionRow, Store},
@@ -26,10 +27,12 @@ mod places;
 pub(crate) mod read;
 pub(crate) mod setup;
 pub(crate) mod shown;
+mod traces;
 
 use board::Board;
 use open::{OpenSession, Opened};
 use setup::Setup;
+use traces::ItemTraces;
 
 use crate::{
     load::Load,
@@ -98,6 +101,7 @@ pub(crate) struct HostState {
     /// Held for one look or one entry; no other lock is taken under it.
     open: Mutex<HashMap<SessionId, watch::Receiver<Option<Opened>>>>,
     places: Arc<Semaphore>,
+    pub(crate) traces: Arc<ItemTraces>,
     scope: Scope,
     quiet: StopHandle,
     draining: watch::Sender<bool>,
@@ -209,6 +213,7 @@ impl HostBuilder {
             node: RwLock::new(Some(node)),
             open: Mutex::default(),
             places: Arc::new(Semaphore::new(self.running)),
+            traces: Arc::default(),
             scope,
             quiet,
             draining: watch::Sender::new(false),
@@ -386,7 +391,8 @@ impl HostState {
         let Some(offered) = self.agents.get(&setup.agent) else { return Err(Error::NoSession(id.clone())) };
         let row = self.store.open(id).await?;
         let begun = open::OpenedWith {
-            agent: offered.agent.clone(),
+            agent: trace::named(&offered.agent, &setup.agent),
+            traces: Arc::clone(&self.traces),
             places: Arc::clone(&self.places),
             unload: self.unload,
             on_lease: self.on_lease.clone(),

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_core::future::BoxFuture;
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
+use safepoint::raw::trace::{self, TraceContext};
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
@@ -161,7 +162,8 @@ async fn checked(
         None => Principal::new("", []),
         Some(_) => app.access.principal(&parts).await.map_err(|problem| (problem, None))?,
     };
-    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who };
+    let trace = if trace::is_installed() { trace_of(&parts.headers) } else { None };
+    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who, trace };
     let read = async {
         admitted(app, route, &by.who)?;
         let query = query(parts.uri.query().unwrap_or_default(), route)?;
@@ -191,6 +193,15 @@ fn admitted(app: &App, route: &Route, who: &Principal) -> Answered<()> {
         return Err(Problem::draining());
     }
     Ok(())
+}
+
+/// The trace that a request is in; one that names several, or none that can be read, is in none.
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let mut named = headers.get_all("traceparent").iter();
+    let context = TraceContext::parse(named.next()?.to_str().ok()?)?;
+    let states: Vec<&str> =
+        headers.get_all("tracestate").iter().filter_map(|state| state.to_str().ok()).collect();
+    named.next().is_none().then(|| context.with_state(&states.join(",")))
 }
 
 async fn read(body: Body) -> Answered<Bytes> {

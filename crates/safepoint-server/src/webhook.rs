@@ -189,7 +189,8 @@ pub(crate) async fn deliver(host: Weak<HostState>, hook: Webhook) {
     };
     loop {
         let Some(host) = host.upgrade().filter(|host| !host.is_draining()) else { return };
-        let by = Caller { host, load: Arc::clone(&load), who: Principal::new("webhook", []).seeing_all() };
+        let who = Principal::new("webhook", []).seeing_all();
+        let by = Caller { host, load: Arc::clone(&load), who, trace: None };
         let Ok(reader) = BoardReader::start(&by).await else {
             tokio::time::sleep(PAUSE).await;
             continue;

@@ -61,6 +61,8 @@ struct Mind {
     /// As `seen`.
     bearers: Mutex<Vec<String>>,
     /// As `seen`.
+    traces: Mutex<Vec<String>>,
+    /// As `seen`.
     ids: Mutex<Vec<Value>>,
     /// Each stands at its number. Held while its work is begun, which takes the lock of the deeds, so that a
     /// task that is found has begun.
@@ -119,6 +121,12 @@ impl A2aServer {
     #[must_use]
     pub fn bearers(&self) -> Vec<String> {
         lock(&self.mind.bearers).clone()
+    }
+
+    /// The `traceparent` of each request that had one.
+    #[must_use]
+    pub fn traces(&self) -> Vec<String> {
+        lock(&self.mind.traces).clone()
     }
 
     /// The id of each request, by JSON-RPC.

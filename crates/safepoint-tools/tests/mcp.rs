@@ -11,4 +11,5 @@ mod mcp {
     mod listing;
     mod stdio;
     mod stops;
+    mod traces;
 }

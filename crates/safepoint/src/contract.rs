@@ -10,3 +10,4 @@ pub(crate) mod remote;
 pub(crate) mod setup;
 pub(crate) mod store;
 pub(crate) mod tool;
+pub(crate) mod trace;

@@ -40,6 +40,8 @@ use self::{
 /// What all runs of an agent share.
 #[derive(Clone)]
 pub(crate) struct Definition {
+    /// For people and spans.
+    pub(crate) name: Option<Arc<str>>,
     pub(crate) model: model::Guarded,
     pub(crate) system: Option<Arc<str>>,
     /// The parameters of its model's calls.

@@ -96,6 +96,26 @@ pub mod store {
     };
 }
 
+/// Traces that span processes: where a run hangs in one, and what a request takes along (S11.14). The engine has spans of
+/// `tracing`; what joins them with an exporter is a [`Propagator`](trace::Propagator).
+pub mod trace {
+    use crate::agent::runs::Agent;
+
+    pub use crate::contract::trace::{Propagator, RunTrace, TraceContext, current, install, is_installed};
+
+    /// The agent with all of its runs in one trace: for a planner, whose plans name agents and no runs.
+    #[must_use]
+    pub fn traced(agent: &Agent, trace: RunTrace) -> Agent {
+        agent.traced(trace)
+    }
+
+    /// The agent under this name, unless it [has one](crate::AgentBuilder::name).
+    #[must_use]
+    pub fn named(agent: &Agent, name: &str) -> Agent {
+        agent.named(name)
+    }
+}
+
 /// Makes a run a part of a family before it starts: what is asked of `family` reaches it as a child run, and its
 /// background runs belong to the family instead of to it (S9.1). Handles that were taken before are of no use.
 ///

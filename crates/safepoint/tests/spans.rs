@@ -23,6 +23,12 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
+#[path = "spans/collected.rs"]
+mod collected;
+#[path = "spans/joined.rs"]
+mod joined;
+#[path = "spans/stops.rs"]
+mod stops;
 #[path = "engine/world.rs"]
 mod world;
 

@@ -65,7 +65,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("value", &["limits", "spill", "schema", "partial_json", "effect", "approval", "receipt", "event"]),
     (
         "contract",
-        &["extensions", "setup", "store", "model", "approver", "tool", "remote", "hook", "guard", "log"],
+        &[
+            "extensions",
+            "trace",
+            "setup",
+            "store",
+            "model",
+            "approver",
+            "tool",
+            "remote",
+            "hook",
+            "guard",
+            "log",
+        ],
     ),
     (
         "definition",
@@ -88,8 +100,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// The layers of the command line, in the order of import: a layer may use those before it.
-const CLI: [&str; 14] = [
-    "sync", "exit", "visible", "prices", "args", "output", "signals", "render", "settings", "agent",
+const CLI: [&str; 15] = [
+    "sync", "exit", "visible", "prices", "args", "output", "otel", "signals", "render", "settings", "agent",
     "session", "control", "api", "command",
 ];
 

@@ -50,6 +50,22 @@ fn no_environment_that_the_kernel_shows_holds_a_key() {
     }
 }
 
+/// S11.13: a build without the export sends nothing where the variables say, and is silent about them.
+#[cfg(not(feature = "otel"))]
+#[test]
+fn a_build_without_the_export_is_silent() {
+    let collector = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    collector.set_nonblocking(true).unwrap();
+    let endpoint = format!("http://{}", collector.local_addr().unwrap());
+    let mut run = safepoint(&["run", "--model", "practice", "hello"]);
+    run.env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint).env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let ran = run.stdin(std::process::Stdio::null()).output().unwrap();
+    let errors = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{errors}");
+    assert!(!errors.to_lowercase().contains("telemetry"), "{errors}");
+    assert_eq!(collector.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+}
+
 /// Lets a run of this program look around, and checks the results that it gets and what it writes.
 fn looks(folder: &Path, mut program: Command) {
     let script = serde_json::json!({"replies": [{"calls": [{"name": "shell", "args": {"command": LOOK}}]},

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use safepoint::model::{ModelError, ModelErrorKind};
+use safepoint::{
+    model::{ModelError, ModelErrorKind},
+    raw::trace,
+};
 use safepoint_http::{Body, HttpClient, HttpError, Request, Response};
 use tokio::time::timeout;
 use url::Url;
@@ -44,7 +47,7 @@ impl Prepared {
 
     /// A request for what lies below this address. It has no body.
     pub(super) fn get(&self, address: &str) -> Result<Request, ModelError> {
-        Ok(self.client.get(&self.below(address)?).headers(self.headers.clone()))
+        Ok(traced(self.client.get(&self.below(address)?).headers(self.headers.clone())))
     }
 
     fn below(&self, address: &str) -> Result<Url, ModelError> {
@@ -63,7 +66,15 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub(super) fn request(&self) -> Request {
-        self.prepared.request.again().body(Body::of_parts(self.body.clone()))
+        traced(self.prepared.request.again()).body(Body::of_parts(self.body.clone()))
+    }
+}
+
+/// The request with the context of the span in which it is made, if that is traced.
+fn traced(request: Request) -> Request {
+    match trace::current() {
+        Some(context) => request.texts(context.headers()),
+        None => request,
     }
 }
 

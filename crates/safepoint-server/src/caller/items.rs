@@ -72,13 +72,34 @@ impl Caller {
     pub(crate) async fn push(&self, kept: &Kept, owner: &Owner, item: &ItemPush) -> Answered<PushedItem> {
         let sealed = item.encoded()?;
         let pushed = match owner {
-            Owner::Here(open) => self.push_here(open, &kept.row, item, sealed).await?,
+            Owner::Here(open) => {
+                self.expect(kept.id(), item);
+                let pushed = self.push_here(open, &kept.row, item, sealed).await;
+                if !matches!(pushed, Ok(PushedItem { seen: Seen::First, .. })) {
+                    self.forget(kept.id(), item);
+                }
+                pushed?
+            }
             Owner::Elsewhere => self.put(kept.id(), sealed).await?,
         };
         if pushed.seen == Seen::First {
             Load::count(&self.load.items);
         }
         Ok(pushed)
+    }
+
+    /// The turn that the item begins is in the trace of the request.
+    pub(super) fn expect(&self, session: &SessionId, item: &ItemPush) {
+        if let Some(context) = &self.trace {
+            self.host.traces.expect(session, &item.text, context.clone());
+        }
+    }
+
+    /// It begins none by this request.
+    pub(super) fn forget(&self, session: &SessionId, item: &ItemPush) {
+        if self.trace.is_some() {
+            self.host.traces.forget(session, &item.text);
+        }
     }
 
     /// Pushes it by the session's own door.

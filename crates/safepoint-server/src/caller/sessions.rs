@@ -46,7 +46,7 @@ impl Caller {
     pub(crate) async fn make(&self, make: SessionMake) -> Answered<(Kept, Seen)> {
         let agent = self.agent(make.agent.as_deref())?;
         let id = make.key.as_ref().map_or_else(SessionId::fresh, |key| named(self.who.name(), key));
-        let item = make.item.map(|item| item.encoded()).transpose()?;
+        let item = make.item.as_ref().map(ItemPush::encoded).transpose()?;
         let digest = item.as_ref().map(|item| item.digest.clone());
         let setup = Setup { agent, principal: self.who.name().to_owned(), item: digest };
         let new = NewSession {
@@ -67,7 +67,10 @@ impl Caller {
             ));
         }
         let kept = Kept { row, setup };
-        if kept.setup.item.is_some() {
+        if let Some(item) = &make.item {
+            if seen == Seen::First {
+                self.expect(kept.id(), item);
+            }
             self.wake(&kept);
         }
         Ok((kept, seen))

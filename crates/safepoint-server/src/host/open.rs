@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use super::{
     places::{PlacedPlanner, RunningPlace},
     shown::{Seat, Shower},
+    traces::{ItemTraces, SessionTraces},
 };
 use crate::lines::Tail;
 
@@ -63,6 +64,7 @@ pub(crate) enum Seen {
 pub(super) struct OpenedWith {
     pub(super) agent: Agent,
     pub(super) places: Arc<Semaphore>,
+    pub(super) traces: Arc<ItemTraces>,
     /// How long it may be at rest.
     pub(super) unload: Duration,
     pub(super) on_lease: Option<Arc<dyn Fn(Duration) + Send + Sync>>,
@@ -77,7 +79,8 @@ pub(super) struct OpenedWith {
 /// The session may have been taken: it stays with the node until that leaves.
 pub(super) async fn take(node: &Node, row: &SessionRow, begun: OpenedWith) -> Result<OpenSession, Error> {
     let place = RunningPlace::among(&begun.places);
-    let planner = PlacedPlanner::new(begun.agent, place.clone());
+    let traces = SessionTraces::new(begun.traces, row.id.clone());
+    let planner = PlacedPlanner::new(begun.agent, place.clone(), traces);
     let mut builder = Session::builder(planner);
     if let Some(listener) = begun.on_lease {
         builder = builder.on_lease(move |until| listener(until));

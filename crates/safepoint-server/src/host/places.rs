@@ -13,6 +13,8 @@ use safepoint::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::traces::SessionTraces;
+
 /// The place of one session, while a turn of it runs.
 #[derive(Clone, Debug)]
 pub(super) struct RunningPlace {
@@ -41,6 +43,11 @@ impl RunningPlace {
         drop(self.held().take_if(|(of, _)| *of == turn));
     }
 
+    /// Whether a turn has it.
+    fn is_taken(&self) -> bool {
+        self.held().is_some()
+    }
+
     /// The session is over.
     pub(super) fn leave_for_good(&self) {
         drop(self.held().take());
@@ -56,11 +63,12 @@ impl RunningPlace {
 pub(super) struct PlacedPlanner {
     chat: ChatPlanner,
     place: RunningPlace,
+    traces: SessionTraces,
 }
 
 impl PlacedPlanner {
-    pub(super) fn new(agent: Agent, place: RunningPlace) -> Self {
-        Self { chat: ChatPlanner::new(agent), place }
+    pub(super) fn new(agent: Agent, place: RunningPlace, traces: SessionTraces) -> Self {
+        Self { chat: ChatPlanner::new(agent), place, traces }
     }
 
     fn chat(&self) -> &dyn Planner<String> {
@@ -72,11 +80,18 @@ impl Planner<String> for PlacedPlanner {
     fn plan(&self, situation: PlanContext<String>) -> BoxFuture<'_, Result<Plan, Failure>> {
         async move {
             let (new, left) = (situation.turn, situation.ended_early);
-            let plan = self.chat().plan(situation).await?;
-            match plan {
+            let texts: Vec<_> =
+                situation.waiting.iter().map(|item| (item.id, self.traces.key(&item.item))).collect();
+            let mut plan = self.chat().plan(situation).await?;
+            match &mut plan {
                 Plan::Wait => {}
                 Plan::Resume => self.place.take(left.unwrap_or(new)).await,
-                Plan::Turn(_) => self.place.take(new).await,
+                Plan::Turn(turn) => {
+                    self.place.take(new).await;
+                    // Last: what is dropped before has taken nothing.
+                    let taken = texts.iter().filter(|(item, _)| turn.take.contains(item));
+                    turn.agent = self.traces.below(turn.agent.clone(), taken.map(|(_, text)| *text));
+                }
             }
             Ok(plan)
         }
@@ -84,6 +99,9 @@ impl Planner<String> for PlacedPlanner {
     }
 
     fn steer(&self, item: &String) -> UserMessage {
+        if self.place.is_taken() {
+            self.traces.steered(item);
+        }
         self.chat().steer(item)
     }
 

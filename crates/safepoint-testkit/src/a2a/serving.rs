@@ -34,6 +34,7 @@ pub(super) async fn serve(mut connection: Connection, mind: Arc<Mind>) -> io::Re
     while let Some(request) = connection.request().await? {
         let authorization = request.header("authorization").map(ToOwned::to_owned);
         lock(&mind.bearers).extend(authorization);
+        lock(&mind.traces).extend(request.header("traceparent").map(ToOwned::to_owned));
         if request.method == "GET" {
             card::show(&mut connection, &mind, &request.path).await?;
             continue;

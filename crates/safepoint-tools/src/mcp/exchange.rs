@@ -10,10 +10,12 @@ use rmcp::{
     Peer, RoleClient,
     model::{
         CallToolRequest, CallToolRequestParams, CancelledNotification, CancelledNotificationParam,
-        ClientRequest, JsonObject, ListToolsRequest, PaginatedRequestParams, RequestId, ServerResult,
+        ClientRequest, GetMeta as _, JsonObject, ListToolsRequest, PaginatedRequestParams, RequestId,
+        ServerResult,
     },
     service::{PeerRequestOptions, RequestHandle, ServiceError},
 };
+use safepoint::raw::trace;
 
 use super::{
     address,
@@ -68,7 +70,13 @@ impl Live {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let mut call = CallToolRequest::new(params);
         call.extensions.insert(sink.clone());
-        let result = self.ask(ClientRequest::CallToolRequest(call), Some(sink)).await;
+        let mut request = ClientRequest::CallToolRequest(call);
+        if let Some(traced) = trace::current() {
+            let meta = &mut request.get_meta_mut().0;
+            meta.set_traceparent(traced.traceparent());
+            traced.tracestate().into_iter().for_each(|state| meta.set_tracestate(state));
+        }
+        let result = self.ask(request, Some(sink)).await;
         result.map_err(|error| fault(&error, !sink.was_handed_over()))
     }
 

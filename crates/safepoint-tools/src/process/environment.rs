@@ -20,7 +20,7 @@ const SECRET_PARTS: [&str; 4] = ["PASS", "PAT", "PWD", "JWT"];
 /// Parts that are no secret's where they are the whole name.
 const WHOLE: [&str; 2] = ["PAT", "PWD"];
 /// A name that ends in one of these is a secret's.
-const SECRET_ENDS: [&str; 5] = ["PASS", "AUTH", "COOKIE", "COOKIES", "CREDS"];
+const SECRET_ENDS: [&str; 6] = ["PASS", "AUTH", "COOKIE", "COOKIES", "CREDS", "HEADERS"];
 /// Words that end so and are no secret's: what is asked for one, where X keeps its own, and words of other things.
 const OTHER_ENDS: [&str; 7] = ["ASKPASS", "XAUTH", "COMPASS", "BYPASS", "SURPASS", "TRESPASS", "ERPASS"];
 /// What the name of a secret ends in that only says where it is.
@@ -118,7 +118,7 @@ impl CommandEnvironment {
 }
 
 /// Whether a variable of this name is of a secret, and is [withheld](CommandEnvironment::filtered): its name has KEY, TOKEN, SECRET,
-/// PASSWORD or the like in it, or ends in PASS, AUTH, COOKIE or CREDS, in upper or lower case.
+/// PASSWORD or the like in it, or ends in PASS, AUTH, COOKIE, CREDS or HEADERS, in upper or lower case.
 #[must_use]
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
@@ -195,6 +195,7 @@ mod tests {
             "SESSION_COOKIE",
             "COOKIES",
             "CREDENTIALS",
+            "OTEL_EXPORTER_OTLP_HEADERS",
             "DB_CREDS",
             "PASSPHRASE",
             "JWT",

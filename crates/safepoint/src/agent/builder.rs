@@ -57,6 +57,12 @@ impl AgentBuilder {
         self
     }
 
+    /// Sets the agent's name, as spans show it. A child run without one has the name of its tool.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.def.name = Some(name.into());
+        self
+    }
+
     /// Adds a tool: an `async fn` under [`#[safepoint::tool]`](macro@crate::tool), a closure by
     /// [`tool::from_fn`](crate::tool::from_fn), or a type that implements [`TypedTool`](crate::tool::TypedTool) or [`Tool`].
     pub fn tool<Kind>(mut self, tool: impl IntoTool<Kind>) -> Self {

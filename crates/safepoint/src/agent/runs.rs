@@ -10,6 +10,7 @@ use crate::{
         log::MemoryLog,
         model::{self, Model, OnModelStop},
         remote::{Remote, RemoteSpec},
+        trace::RunTrace,
     },
     definition::{
         Definition, OnRestart, secret::Secrets, stop_times::StopTimes, subagent::Subagent, toolset::Toolset,
@@ -63,6 +64,7 @@ impl Agent {
     pub fn builder(model: impl Model) -> AgentBuilder {
         let model: Arc<dyn Model> = Arc::new(model);
         let def = Definition {
+            name: None,
             model: model::Guarded::new(Arc::clone(&model)),
             system: None,
             parameters: None,
@@ -125,6 +127,21 @@ impl Agent {
         let place = (ended.receipt.run.clone(), ended.receipt.path.clone());
         let start = Start::Resume(resumed(decisions), ended.lock.clone());
         Run::new(Arc::clone(&self.def), place, Arc::clone(&ended.log), start).set_as(ended.def.as_deref())
+    }
+
+    /// The same agent, whose runs hang in a trace.
+    pub(crate) fn traced(&self, trace: RunTrace) -> Self {
+        let mut def = Definition::clone(&self.def);
+        def.context.insert(trace);
+        Self { def: Arc::new(def) }
+    }
+
+    /// The same agent under this name, unless it has one.
+    pub(crate) fn named(&self, name: &str) -> Self {
+        if self.def.name.is_some() {
+            return self.clone();
+        }
+        Self { def: Arc::new(Definition { name: Some(name.into()), ..Definition::clone(&self.def) }) }
     }
 
     /// How long stops of this agent's runs took, by phase.

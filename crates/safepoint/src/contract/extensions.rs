@@ -71,10 +71,15 @@ impl RunValues {
         Self { given: self.given.clone(), of_agents: own.over(&self.of_agents) }
     }
 
+    /// The value of this type; `None` if there is none.
+    pub(crate) fn find<T: 'static>(&self) -> Option<&T> {
+        self.given.get().or_else(|| self.of_agents.get())
+    }
+
     /// # Errors
     /// There is none: which type it is, and how to give one.
     pub(crate) fn get<T: 'static>(&self) -> Result<&T, Failure> {
-        self.given.get().or_else(|| self.of_agents.get()).ok_or_else(|| {
+        self.find().ok_or_else(|| {
             let hint = "the program must give one: `agent.run(..).with(value)` for this run, or \
                         `Agent::builder(..).with(value)` for all runs of the agent";
             let what = format!("the run's context has no `{}`", type_name::<T>());

@@ -12,14 +12,17 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::{
-    contract::log::{Log, LogError, Recorded},
+    contract::{
+        log::{Log, LogError, Recorded},
+        trace::RunTrace,
+    },
     definition::Definition,
     run::{
         attempt::{AttemptGuard, AttemptLock},
         machine::{Machine, NextStep, StepContext},
         outcome::Persisted,
         shared::{Activity, RunMessage, SharedRun},
-        spans,
+        spans::{self, RunLabels},
     },
     sync::{callback, mailbox::Received},
     value::{
@@ -190,9 +193,28 @@ impl Driver {
     /// driver's future would then contain that of its child run's driver.
     pub(crate) fn spawn(self, start: Start) {
         let shared = &self.cx.shared;
-        let span = spans::run(&shared.run, shared.tree.conversation.as_ref(), self.cx.def.model.name());
+        let above = self.tree.parent.as_deref();
+        let span = spans::run(&RunLabels {
+            run: &shared.run,
+            path: &shared.path,
+            session: shared.tree.conversation.as_ref(),
+            agent: self.cx.def.name.as_deref().or(above.map(|up| up.child.spec().name.as_str())),
+            model: self.cx.def.model.name(),
+            call: above.map(|up| &up.call_id),
+        });
         let shared = Arc::clone(&self.cx.shared);
+        if let Some(trace) = self.trace() {
+            trace.begin(&span);
+        }
         drop(Task::unscoped("driver", Driven::new(Box::new(self).run(start), shared).instrument(span)));
+    }
+
+    /// Where the run hangs in a trace, if it was given that: a run below another one hangs below that one.
+    fn trace(&self) -> Option<RunTrace> {
+        if self.tree.parent.is_some() {
+            return None;
+        }
+        self.cx.shared.values().find().cloned()
     }
 
     /// The whole life of an attempt: until its outcome is fixed, and then until it is quiet. Rare work is

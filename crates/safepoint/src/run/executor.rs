@@ -256,7 +256,8 @@ impl<M: Mail> Claim<M> {
                 &call.run,
             )
             .await;
-        spans::end(&call.span, ending.status.as_str(), status_of(ending.status));
+        let status = status_of(ending.status);
+        spans::end_tool_call(&call.span, ending.status.as_str(), status, ending.effect);
         let resolved_at_once =
             ending.stopped_by.is_some() && matches!(spec.on_stop, OnStop::Drop | OnStop::Detach);
         if resolved_at_once {

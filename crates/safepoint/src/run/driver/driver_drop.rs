@@ -25,9 +25,13 @@ impl Drop for Driver {
         };
         if !self.cx.shared.is_quiet_published() {
             let survivors = self.cx.shared.alive();
-            self.cx
-                .shared
-                .publish_quiet(QuietReport::NotQuiet(Arc::new(Receipt { survivors, ..(*receipt).clone() })));
+            let quiet = QuietReport::NotQuiet(Arc::new(Receipt { survivors, ..(*receipt).clone() }));
+            self.cx.shared.publish_quiet(quiet.clone());
+            self.stops.span.settled(&receipt);
+            self.stops.span.quiet(&quiet);
+        }
+        if let Some(trace) = self.trace() {
+            trace.end();
         }
     }
 }

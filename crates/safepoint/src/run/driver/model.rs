@@ -173,6 +173,17 @@ struct ModelCall {
     span: Span,
 }
 
+impl ModelCall {
+    /// Ends its span. After its record: what subscribes to spans is not ours, and may panic.
+    fn end_span(&self, whole: &Completion, report: &ModelReport) {
+        if self.span.is_disabled() {
+            return;
+        }
+        let finish = self.draft.lock().draft.finish().cloned();
+        spans::end_model_call(&self.span, whole, report, finish.as_ref());
+    }
+}
+
 impl Driver {
     pub(super) async fn call_model(&mut self, gate: SafePoints) -> Result<(), LogFailure> {
         let round = self.machine.next_round();
@@ -310,13 +321,13 @@ impl Driver {
         {
             let begun = self.record_with_starts(Arc::clone(&ended), starts).await;
             let begun = begun.inspect_err(|_| self.keep_unrecorded_round(message, report))?;
-            spans::end_model_call(&streaming.span, whole, report);
+            streaming.end_span(whole, report);
             return Box::pin(self.begin_calls(begun)).await;
         }
         asked.push(Arc::clone(&ended));
         let recorded = self.record_all(asked).await;
         recorded.inspect_err(|_| self.recorder.keep_unrecorded_model(report.clone(), message))?;
-        spans::end_model_call(&streaming.span, whole, report);
+        streaming.end_span(whole, report);
         let hooked =
             || HookedMessage { message: Arc::clone(message), whole: whole.clone(), report: report.clone() };
         self.notify(|hooks| hooks.after_model(&hooked()));
@@ -333,7 +344,7 @@ impl Driver {
         asked.extend(changed_facts(streaming));
         let (message, report) = self.take_message(streaming, state);
         self.record_all(asked).await?;
-        spans::end_model_call(&streaming.span, &whole, &report);
+        streaming.end_span(&whole, &report);
         let Some(summary) = &mut streaming.summary else { return Ok(()) };
         self.summarised(summary, &message, (whole, report)).await
     }

@@ -77,15 +77,8 @@ impl Driver {
             self.report_to_parent(&outcome, origin);
         }
         self.cx.def.times.note(&receipt);
-        spans::end(
-            &Span::current(),
-            ending.as_str(),
-            match ending {
-                Ending::Done => spans::OK,
-                Ending::Failed => spans::ERROR,
-                Ending::Stopped | Ending::Suspended => spans::UNSET,
-            },
-        );
+        self.stops.span.settled(&receipt);
+        spans::end_run(&Span::current(), &receipt, self.machine.failure());
         if ending == Ending::Stopped {
             self.notify(|hooks| hooks.on_stop(&receipt));
         }
@@ -291,6 +284,7 @@ impl Driver {
         };
         self.cx.def.times.note_quiet(quiet.receipt());
         self.cx.shared.publish_quiet(quiet.clone());
+        self.stops.span.quiet(&quiet);
         if let Some(up) = &self.tree.parent {
             up.quiet(quiet);
         }

@@ -11,10 +11,10 @@ use safepoint_scope::{Demand, FiredBy, LoggedRequest, Mode, Onset, Reason, SafeP
 
 use super::{Driver, LogFailure, model::ModelCalls};
 use crate::{
-    run::machine::Machine,
+    run::{machine::Machine, spans::StopSpan},
     value::{
         event::Fact,
-        receipt::{RequestReport, StopReport, TookEffect},
+        receipt::{Escalation, RequestReport, StopReport, TookEffect},
     },
 };
 
@@ -27,6 +27,7 @@ pub(super) struct StopTracker {
     noticed: Vec<NoticedRequest>,
     phase: Option<&'static str>,
     observed: Option<TookEffect>,
+    pub(super) span: StopSpan,
     /// The safe points at which this stop has ended child runs and calls that only waited.
     closing: Option<SafePoints>,
 }
@@ -43,6 +44,13 @@ impl NoticedRequest {
         (mine.seq, mine.at, &mine.reason) == (other.seq, other.at, &other.reason)
     }
 
+    /// Whether it was made of this run, and not of one above, whose requests are given; nor is it what is left of the
+    /// grace that a child run has under one of those.
+    fn is_asked_here(&self, above: &[LoggedRequest]) -> bool {
+        let is_of_one_above = !above.is_empty() && self.logged.onset == Onset::GraceOver;
+        !is_of_one_above && !above.iter().any(|other| self.is(other))
+    }
+
     fn report(&self) -> Option<&RequestReport> {
         if let Fact::StopRequested(report) = &*self.fact { Some(report) } else { None }
     }
@@ -57,6 +65,7 @@ impl StopTracker {
             noticed: Vec::new(),
             phase: None,
             observed: None,
+            span: StopSpan::default(),
             closing: None,
         }
     }
@@ -74,24 +83,34 @@ impl StopTracker {
     }
 
     /// Notices what is demanded, in `phase` if it is the first: the facts that are not recorded yet. None without a new
-    /// demand.
-    fn see(&mut self, phase: impl FnOnce() -> &'static str) -> Option<Vec<Arc<Fact>>> {
+    /// demand. What was requested `above` is in the span of a run there.
+    fn see(&mut self, above: Option<&Scope>, phase: impl FnOnce() -> &'static str) -> Option<Vec<Arc<Fact>>> {
         let demand = self.scope.demand().filter(|demand| self.seen != Some(*demand))?;
         let before = self.seen.replace(demand);
         self.changed = None;
-        self.phase.get_or_insert_with(phase);
+        let phase = *self.phase.get_or_insert_with(phase);
+        let above = above.map(Scope::requests).unwrap_or_default();
         // Read after the demand: all that was requested up to the demand is among these.
         let mut facts = Vec::new();
         for logged in self.scope.requests() {
             if !self.noticed.iter().any(|noticed| noticed.is(&logged)) {
                 let fact = Arc::new(Fact::StopRequested((&logged).into()));
                 facts.push(Arc::clone(&fact));
-                self.noticed.push(NoticedRequest { logged, fact });
+                let noticed = NoticedRequest { logged, fact };
+                if let Some(report) = noticed.report().filter(|_| noticed.is_asked_here(&above)) {
+                    self.span.requested(report, phase);
+                }
+                self.noticed.push(noticed);
             }
         }
         let was_now = before.is_some_and(|before| before.mode == Mode::Now);
-        if demand.mode == Mode::Now && !was_now && self.has_grace_ended() {
-            facts.push(Arc::new(Fact::StopEscalated));
+        if demand.mode == Mode::Now && !was_now {
+            if self.has_grace_ended() {
+                facts.push(Arc::new(Fact::StopEscalated));
+                self.span.escalated(Escalation::ByDeadline);
+            } else if before.is_some() {
+                self.span.escalated(Escalation::ByRequest);
+            }
         }
         Some(facts)
     }
@@ -123,13 +142,17 @@ impl StopTracker {
             return None;
         }
         let effect = TookEffect::just_now(&self.scope, either(self.stands(machine), gate));
+        self.span.observed(&effect);
         Some(self.observed.insert(effect))
     }
 
     /// The stop took effect when nothing could be recorded any more.
     pub(super) fn take_effect_unrecorded(&mut self, machine: &Machine) {
-        let stands = self.stands(machine);
-        self.observed.get_or_insert_with(|| TookEffect::just_now(&self.scope, stands));
+        if self.observed.is_none() {
+            let effect = TookEffect::just_now(&self.scope, self.stands(machine));
+            self.span.observed(&effect);
+            self.observed = Some(effect);
+        }
     }
 
     /// Why the run ends: the reason when its stop took effect, or the current one before that.
@@ -155,7 +178,8 @@ impl Driver {
         let (machine, children, def) = (&self.machine, &self.tree.children, &self.cx.def);
         let model = &self.model;
         let waits = || machine.waits_for_a_person(children.waiting(), def.limits.parallel_calls);
-        let Some(facts) = self.stops.see(|| phase(machine, model, waits())) else {
+        let above = self.tree.above();
+        let Some(facts) = self.stops.see(above, || phase(machine, model, waits())) else {
             return Vec::new();
         };
         if let Some(grace) = self.tree.grace(&self.cx.scope) {

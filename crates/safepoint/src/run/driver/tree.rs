@@ -29,6 +29,12 @@ impl TreeLinks {
         self.parent.as_ref().and_then(|up| up.demand(scope))
     }
 
+    /// The scope of the run above, whose stops are this run's too. A background run outlives it, and accounts for its own stop.
+    pub(super) fn above(&self) -> Option<&Scope> {
+        let attached = self.parent.as_ref().filter(|up| up.child.kind() == CallKind::Child);
+        attached.map(|up| &up.above.scope)
+    }
+
     /// The time limit of the call whose work this run is.
     pub(super) fn call_limit(&self) -> Option<Duration> {
         self.parent.as_ref().and_then(|up| up.limit)

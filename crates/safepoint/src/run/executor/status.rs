@@ -4,7 +4,7 @@ use safepoint_scope::{Failure, Halt, TaskEnd};
 
 use crate::{
     contract::tool::ToolResult,
-    run::spans,
+    run::spans::SpanEnd,
     value::{
         effect::{EffectClass, SideEffect as Done},
         receipt::CallStatus,
@@ -12,16 +12,18 @@ use crate::{
 };
 
 /// A stopped call is neither ok nor an error.
-pub(super) fn status_of(status: CallStatus) -> Option<&'static str> {
+pub(super) fn status_of(status: CallStatus) -> SpanEnd<'static> {
     match status {
-        CallStatus::Completed => spans::OK,
-        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => spans::ERROR,
+        CallStatus::Completed => SpanEnd::Ok,
+        CallStatus::Failed | CallStatus::TimedOut | CallStatus::Unreachable => {
+            SpanEnd::Failed(status.as_str())
+        }
         CallStatus::Denied
         | CallStatus::Expired
         | CallStatus::NotStarted
         | CallStatus::Stopped
         | CallStatus::Killed
-        | CallStatus::LeftRunning => spans::UNSET,
+        | CallStatus::LeftRunning => SpanEnd::Neither,
     }
 }
 

@@ -7,7 +7,6 @@ use super::{
 use crate::{
     contract::model::{ModelError, ModelErrorKind},
     definition::window::WindowMeter,
-    run::spans,
     value::{
         event::{Completion, ErrorReport, Fact},
         receipt::ModelState,
@@ -35,7 +34,7 @@ impl Driver {
     ) -> Result<(), LogFailure> {
         let (_, report) = self.take_message(streaming, ModelState::Closed);
         self.hooks.ask_about_request_again();
-        spans::end_model_call(&streaming.span, &Completion::Failed(model_errors::report(error)), &report);
+        streaming.end_span(&Completion::Failed(model_errors::report(error)), &report);
         self.record(Fact::ModelTooLong { report, error: model_errors::report(error) }).await?;
         Ok(())
     }
