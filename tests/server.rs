@@ -14,6 +14,8 @@ mod decisions;
 mod items;
 #[path = "server/limits.rs"]
 mod limits;
+#[path = "server/responses.rs"]
+mod responses;
 #[path = "server/streams.rs"]
 mod streams;
 #[path = "server/world.rs"]

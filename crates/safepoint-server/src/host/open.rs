@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
-    Agent, Session, SessionHandle,
+    Agent, History, Session, SessionHandle,
     event::Event,
     ids::ItemId,
     session::{Node, SessionEvent, SessionStop, Ticket},
@@ -66,6 +66,8 @@ pub(super) struct OpenedWith {
     /// How long it may be at rest.
     pub(super) unload: Duration,
     pub(super) on_lease: Option<Arc<dyn Fn(Duration) + Send + Sync>>,
+    /// What was said before the session.
+    pub(super) history: History,
 }
 
 /// Opens it on the node.
@@ -78,7 +80,7 @@ pub(super) struct OpenedWith {
 pub(super) async fn take(node: &Node, row: &SessionRow, begun: OpenedWith) -> Result<OpenSession, Error> {
     let place = RunningPlace::among(&begun.places);
     let planner = PlacedPlanner::new(begun.agent, place.clone());
-    let mut builder = Session::builder(planner);
+    let mut builder = Session::builder(planner).history(begun.history);
     if let Some(listener) = begun.on_lease {
         builder = builder.on_lease(move |until| listener(until));
     }
