@@ -135,8 +135,7 @@ impl ItemEvents {
 }
 
 fn has_item(started: &Value, number: u64) -> bool {
-    let name = format!("item-{number}");
-    started["items"].as_array().is_some_and(|items| items.iter().any(|item| *item == *name))
+    started["items"].as_array().is_some_and(|items| items.iter().any(|item| *item == number))
 }
 
 /// What is recorded of the item's turn by now, whichever process has the session: the same events as a reader of it gets.
