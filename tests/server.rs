@@ -16,6 +16,8 @@ mod items;
 mod limits;
 #[path = "server/operators.rs"]
 mod operators;
+#[path = "server/responses.rs"]
+mod responses;
 #[path = "server/signature.rs"]
 mod signature;
 #[path = "server/streams.rs"]

@@ -8,7 +8,9 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_models::openai;
-use safepoint_server::{Access, AccessScope, Host, HostServer, NewToken, Principal, TokenFile, Webhook};
+use safepoint_server::{
+    Access, AccessScope, Host, HostBuilder, HostServer, NewToken, Principal, Surface, TokenFile, Webhook,
+};
 use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -46,7 +48,7 @@ impl World {
     pub(crate) async fn with(agent: Agent, access: impl FnOnce(Access) -> Access) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let host = Host::builder(Arc::clone(&store)).agent("helper", agent).start().await.unwrap();
+        let host = builder(&store, agent).start().await.unwrap();
         Self::at(host, store, folder, access).await
     }
 
@@ -54,13 +56,13 @@ impl World {
     pub(crate) async fn hooked(agent: Agent, hook: Webhook) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let builder = Host::builder(Arc::clone(&store)).agent("helper", agent).webhook(hook);
+        let builder = builder(&store, agent).webhook(hook);
         Self::at(builder.start().await.unwrap(), store, folder, |access| access).await
     }
 
     /// The same over this store, with the tokens of this folder.
     pub(crate) async fn over(agent: Agent, store: Arc<dyn Store>, folder: Arc<TempDir>) -> Self {
-        let host = Host::builder(Arc::clone(&store)).agent("helper", agent).start().await.unwrap();
+        let host = builder(&store, agent).start().await.unwrap();
         Self::at(host, store, folder, |access| access).await
     }
 
@@ -129,6 +131,11 @@ impl World {
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.body
     }
+}
+
+/// With this agent by every surface.
+fn builder(store: &Arc<dyn Store>, agent: Agent) -> HostBuilder {
+    Host::builder(Arc::clone(store)).agent("helper", agent).surfaces("helper", Surface::ALL)
 }
 
 /// An agent that says these things.

@@ -6,12 +6,19 @@
 
 use std::collections::VecDeque;
 
+use safepoint::{
+    event::Fact,
+    ids::SessionId,
+    raw::{JournalFact, line::JournalEncoder, read_journal},
+    store::Store,
+};
 use serde_json::Value;
 
 use crate::{
     answer::ItemAnswer,
     caller::{Caller, Kept, items::view},
-    lines::Frame,
+    host::read,
+    lines::{Frame, text_of},
     problem::Answered,
     reader::{Reader, Until},
 };
@@ -118,16 +125,75 @@ impl ItemEvents {
         }
         let data: Value = serde_json::from_str(text)?;
         let turn = data["turn"].as_u64();
-        if kind == "turn_started" && self.has_item(&data) {
+        if kind == "turn_started" && has_item(&data, self.number) {
             self.turn = turn;
         }
         let is_meant = self.turn.is_some() && turn == self.turn;
         let event = ShownEvent { position: frame.position, kind: kind.to_owned(), data };
         Ok(is_meant.then_some(ItemEvent::Shown(event)))
     }
+}
 
-    fn has_item(&self, started: &Value) -> bool {
-        let name = format!("item-{}", self.number);
-        started["items"].as_array().is_some_and(|items| items.iter().any(|item| *item == *name))
-    }
+fn has_item(started: &Value, number: u64) -> bool {
+    started["items"].as_array().is_some_and(|items| items.iter().any(|item| *item == number))
+}
+
+/// What is recorded of the item's turn by now, whichever process has the session: the same events as a reader of it gets.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn recorded(
+    store: &dyn Store,
+    session: &SessionId,
+    number: u64,
+) -> Answered<Vec<ShownEvent>> {
+    let tenures = store.tenures(session).await?;
+    let (mut encoder, mut turn) = (JournalEncoder::new(session), None);
+    let mut all = Vec::new();
+    read_journal(store, session, |step| {
+        encoder.begin_epoch(read::epoch_at(&tenures, step.position));
+        let Some(line) = encoder.step(&step) else { return };
+        let kind = line.kind().to_owned();
+        let Ok(data) = serde_json::from_str::<Value>(&text_of(line)) else { return };
+        let of = data["turn"].as_u64();
+        if kind == "turn_started" && has_item(&data, number) {
+            turn = of;
+        }
+        if of.is_some() && of == turn {
+            all.push(ShownEvent { position: Some(step.position), kind, data });
+        }
+    })
+    .await?;
+    Ok(all)
+}
+
+/// The item in whose turn this question was asked, if it was.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn asked_by(
+    store: &dyn Store,
+    session: &SessionId,
+    approval: &str,
+) -> Answered<Option<u64>> {
+    let (mut items, mut found) = (std::collections::HashMap::new(), None);
+    read_journal(store, session, |step| match step.what {
+        Ok(JournalFact::Planned { turn, items: of }) => drop(items.insert(turn, of)),
+        Ok(JournalFact::Fact { turn, fact, .. }) => {
+            if let Fact::ApprovalRequested(asked) = &*fact
+                && asked.id.as_str() == approval
+            {
+                found = items.get(&turn).and_then(|of: &Vec<u64>| of.first().copied());
+            }
+        }
+        _ => {}
+    })
+    .await?;
+    Ok(found)
 }

@@ -34,6 +34,7 @@ mod lines;
 mod load;
 mod openapi;
 mod reader;
+mod responses;
 mod routes;
 mod serve;
 mod sse;

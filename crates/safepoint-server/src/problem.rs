@@ -66,6 +66,11 @@ impl Problem {
         self.fields.get("detail").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// What the code needs, by its name; null: nothing of this name.
+    pub(crate) fn field(&self, name: &str) -> &Value {
+        self.fields.get(name).unwrap_or(&Value::Null)
+    }
+
     /// A response of another form that says the same: the status, and when to come again.
     pub(crate) fn answered_by(&self, body: &Value) -> Response {
         let mut response = Response::new(Body::from(body.to_string()));

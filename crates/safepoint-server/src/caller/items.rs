@@ -102,6 +102,26 @@ impl Caller {
         }
     }
 
+    /// The item that was pushed to the session under the same key, with the same content; `None`: there is none, or no key.
+    ///
+    /// # Errors
+    /// `other_content`, and the store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn known(&self, kept: &Kept, item: &ItemPush) -> Answered<Option<u64>> {
+        // An inbox without room takes only what it has already.
+        let sealed = NewItem { capacity: 0, ..item.encoded()? };
+        if sealed.client_id.is_none() {
+            return Ok(None);
+        }
+        match self.store().push(kept.id(), sealed).await? {
+            Pushed::Same(number) | Pushed::Accepted(number) => Ok(Some(number)),
+            Pushed::Conflict(number) => Err(other_content().with("item", format!("item-{number}"))),
+            Pushed::Full | Pushed::Closed => Ok(None),
+        }
+    }
+
     /// Pushes it by the session's own door.
     async fn push_here(
         &self,

@@ -16,7 +16,7 @@ use crate::{
         HostState, Offered,
         open::{OpenSession, Seen},
         read,
-        setup::Setup,
+        setup::{EarlierMessage, Setup},
     },
     lines::EventPlace,
     problem::{Answered, Problem},
@@ -33,6 +33,8 @@ pub(crate) struct SessionMake {
     pub(crate) item: Option<ItemPush>,
     /// The same key of the same principal, with the same content, is the same session.
     pub(crate) key: Option<String>,
+    /// What was said before the session: its conversation begins with that.
+    pub(crate) earlier: Vec<EarlierMessage>,
 }
 
 impl Caller {
@@ -48,7 +50,8 @@ impl Caller {
         let id = make.key.as_ref().map_or_else(SessionId::fresh, |key| named(self.who.name(), key));
         let item = make.item.as_ref().map(ItemPush::encoded).transpose()?;
         let digest = item.as_ref().map(|item| item.digest.clone());
-        let setup = Setup { agent, principal: self.who.name().to_owned(), item: digest };
+        let (principal, earlier) = (self.who.name().to_owned(), make.earlier);
+        let setup = Setup { agent, principal, item: digest, earlier };
         let new = NewSession {
             title: make.title,
             setup: setup.write(),

@@ -9,7 +9,7 @@ use std::{
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
-    Agent, Session, SessionHandle,
+    Agent, History, Session, SessionHandle,
     event::Event,
     ids::ItemId,
     session::{Node, SessionEvent, SessionStop, Ticket},
@@ -68,6 +68,8 @@ pub(super) struct OpenedWith {
     /// How long it may be at rest.
     pub(super) unload: Duration,
     pub(super) on_lease: Option<Arc<dyn Fn(Duration) + Send + Sync>>,
+    /// What was said before the session.
+    pub(super) history: History,
 }
 
 /// Opens it on the node.
@@ -81,7 +83,7 @@ pub(super) async fn take(node: &Node, row: &SessionRow, begun: OpenedWith) -> Re
     let place = RunningPlace::among(&begun.places);
     let traces = SessionTraces::new(begun.traces, row.id.clone());
     let planner = PlacedPlanner::new(begun.agent, place.clone(), traces);
-    let mut builder = Session::builder(planner);
+    let mut builder = Session::builder(planner).history(begun.history);
     if let Some(listener) = begun.on_lease {
         builder = builder.on_lease(move |until| listener(until));
     }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use jiff::Timestamp;
 use safepoint::{
     Receipt,
     event::Fact,
@@ -28,6 +29,10 @@ pub(crate) struct TurnRead {
     /// What was alive when nothing more was waited for.
     survivors: Option<Vec<String>>,
     is_stop_observed: bool,
+    /// Why it failed: a stable code, and a text.
+    pub(crate) error: Option<(String, String)>,
+    /// When it began.
+    pub(crate) begun: Option<Timestamp>,
 }
 
 /// The turns of a session.
@@ -43,6 +48,10 @@ pub(crate) type Turns = BTreeMap<u64, TurnRead>;
 pub(crate) async fn turns(store: &dyn Store, session: &SessionId) -> Result<Turns, Error> {
     let mut turns = Turns::new();
     read_journal(store, session, |step| {
+        if let Ok(JournalFact::Planned { turn, .. }) = &step.what {
+            let read = turns.entry(turn.number()).or_default();
+            read.begun = read.begun.or(step.at);
+        }
         if let Ok(fact) = step.what {
             note(&mut turns, fact);
         }
@@ -103,11 +112,14 @@ impl TurnRead {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
                 let items = std::mem::take(&mut self.items);
-                *self = Self { items, ..Self::default() };
+                *self = Self { items, begun: self.begun, ..Self::default() };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,
-            Fact::Settled { receipt, .. } => self.receipt = Some(Arc::clone(receipt)),
+            Fact::Settled { receipt, error } => {
+                self.receipt = Some(Arc::clone(receipt));
+                self.error = error.as_ref().map(|error| (error.code.clone(), error.message.clone()));
+            }
             _ => {}
         }
     }

@@ -1,6 +1,13 @@
 //! What the store keeps with a session for the server: whose it is, and which agent works in it.
 
-use safepoint::store::SessionRow;
+use std::sync::Arc;
+
+use safepoint::{
+    History,
+    history::Message,
+    message::{AssistantMessage, UserMessage},
+    store::SessionRow,
+};
 use serde::{Deserialize, Serialize};
 
 /// An agent by its name, and a principal by its. What other programs keep there too is left alone.
@@ -11,6 +18,31 @@ pub(crate) struct Setup {
     /// The digest of the item that it was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) item: Option<String>,
+    /// What was said before it: the conversation begins with that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) earlier: Vec<EarlierMessage>,
+}
+
+/// A message from before the session. Exhaustive: by a person, or by an agent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EarlierMessage {
+    User(String),
+    Assistant(String),
+}
+
+/// A conversation of these messages.
+pub(crate) fn history(earlier: &[EarlierMessage]) -> History {
+    let mut history = History::new();
+    for message in earlier {
+        history.push(match message {
+            EarlierMessage::User(text) => Message::User(UserMessage::from(text.as_str())),
+            EarlierMessage::Assistant(text) => {
+                Message::Assistant(Arc::new(AssistantMessage::of_text(text.as_str())))
+            }
+        });
+    }
+    history
 }
 
 impl Setup {
@@ -21,7 +53,9 @@ impl Setup {
 
     /// The same; a session of another program is no agent's of the server, and only a token that sees all sees it.
     pub(crate) fn of(row: &SessionRow) -> Self {
-        Self::read(row).unwrap_or_else(|| Self { agent: String::new(), principal: String::new(), item: None })
+        let foreign =
+            || Self { agent: String::new(), principal: String::new(), item: None, earlier: Vec::new() };
+        Self::read(row).unwrap_or_else(foreign)
     }
 
     pub(crate) fn write(&self) -> String {
@@ -36,10 +70,15 @@ mod tests {
     /// S7.6: it is stored, so a later release reads the same text.
     #[test]
     fn its_text_is_as_it_was() {
-        let setup = Setup { agent: "helper".into(), principal: "ci".into(), item: None };
+        let setup = Setup { agent: "helper".into(), principal: "ci".into(), item: None, earlier: Vec::new() };
         assert_eq!(setup.write(), r#"{"agent":"helper","principal":"ci"}"#);
         let with = Setup { item: Some("0a".into()), ..setup };
         assert_eq!(with.write(), r#"{"agent":"helper","principal":"ci","item":"0a"}"#);
+        let earlier = vec![EarlierMessage::User("a".into()), EarlierMessage::Assistant("b".into())];
+        let with = Setup { earlier, ..with };
+        let text =
+            r#"{"agent":"helper","principal":"ci","item":"0a","earlier":[{"user":"a"},{"assistant":"b"}]}"#;
+        assert_eq!(with.write(), text);
         assert_eq!(serde_json::from_str::<Setup>(&with.write()).unwrap(), with);
     }
 }

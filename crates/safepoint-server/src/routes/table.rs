@@ -15,6 +15,7 @@ use crate::{
     },
     ask::{DecisionAsk, ItemAsk, SessionAsk, StopAsk},
     problem::Problem,
+    responses,
     surface::Surface,
 };
 
@@ -108,8 +109,10 @@ const AFTER: Parameter = ("after", "`next` of the page before");
 
 /// All that this build has.
 pub(crate) fn table() -> Vec<Route> {
+    let mut all = own();
     // Each protocol adds its routes here.
-    own()
+    all.extend(responses::routes());
+    all
 }
 
 /// Those of the own API.
