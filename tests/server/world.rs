@@ -8,7 +8,7 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_models::openai;
-use safepoint_server::{Access, AccessScope, Host, HostServer, NewToken, Principal, TokenFile};
+use safepoint_server::{Access, AccessScope, Host, HostServer, NewToken, Principal, Surface, TokenFile};
 use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
@@ -44,7 +44,18 @@ impl World {
 
     /// The same over this store, with the tokens of this folder.
     pub(crate) async fn over(agent: Agent, store: Arc<dyn Store>, folder: Arc<TempDir>) -> Self {
-        let host = Host::builder(Arc::clone(&store)).agent("helper", agent).start().await.unwrap();
+        Self::offered(agent, store, folder, &[]).await
+    }
+
+    /// The same, and the agent is offered by these protocols too.
+    pub(crate) async fn offered(
+        agent: Agent,
+        store: Arc<dyn Store>,
+        folder: Arc<TempDir>,
+        surfaces: &[Surface],
+    ) -> Self {
+        let host = Host::builder(Arc::clone(&store)).agent("helper", agent);
+        let host = host.surfaces("helper", surfaces.iter().copied()).start().await.unwrap();
         let path = folder.path().join("tokens.toml");
         let tokens = TokenFile::new(&path);
         let principal = Principal::new("ci", AccessScope::ALL).seeing_all();

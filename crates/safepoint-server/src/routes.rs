@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, to_bytes},
-    extract::{RawPathParams, Request},
+    extract::{OriginalUri, RawPathParams, Request},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::{MethodFilter, on},
@@ -19,7 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
 use crate::{
-    access::{Access, AccessScope, Principal},
+    access::{Access, Principal},
     ask::parsed,
     caller::{Caller, Kept},
     host::{Host, HostState},
@@ -35,7 +35,7 @@ mod sessions;
 mod stops;
 pub(crate) mod table;
 
-use table::{Refuses, Route, table};
+use table::{Needs, Route, table};
 
 /// The longest body.
 const MOST_BODY: usize = 1 << 20;
@@ -55,6 +55,9 @@ struct App {
 pub(crate) struct Call {
     pub(crate) by: Caller,
     pub(crate) headers: HeaderMap,
+    pub(crate) method: Method,
+    /// The path as the client has it, whatever the routes are nested in.
+    pub(crate) path: String,
     params: BTreeMap<String, String>,
     query: BTreeMap<String, String>,
     body: Bytes,
@@ -114,29 +117,19 @@ async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request
 async fn checked(app: &Arc<App>, route: &Route, params: RawPathParams, request: Request) -> Answered<Call> {
     let (parts, body) = request.into_parts();
     app.access.check(&parts)?;
-    let who = match route.scope {
-        None => Principal::new("", []),
-        Some(scope) => {
-            let who = app.access.principal(&parts)?;
-            if !who.may(scope) {
-                let detail = format!("this token has not the scope `{scope}`");
-                return Err(Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail)
-                    .with("scope", scope.as_str()));
-            }
-            who
-        }
+    let who = match route.needs {
+        Needs::Nothing => Principal::new("", []),
+        Needs::Token | Needs::Scope(_) => app.access.principal(&parts)?,
     };
-    if route.refuses == Refuses::UnderLoad && route.scope.is_some() {
-        app.load.admit(who.name())?;
-    }
-    if route.scope == Some(AccessScope::Talk) && app.host.is_draining() {
-        return Err(Problem::draining());
+    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who };
+    if let Needs::Scope(scope) = route.needs {
+        by.needs(scope, route.refuses)?;
     }
     let query = query(parts.uri.query().unwrap_or_default(), route)?;
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let path = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |uri| &uri.0).path().to_owned();
     let body = read(body).await?;
-    let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who };
-    Ok(Call { by, headers: parts.headers, params, query, body })
+    Ok(Call { by, headers: parts.headers, method: parts.method, path, params, query, body })
 }
 
 async fn read(body: Body) -> Answered<Bytes> {

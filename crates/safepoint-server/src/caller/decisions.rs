@@ -1,9 +1,9 @@
 //! Decisions: bound to the digest of the question and to who decides, and taken once (S13.9).
 
 use safepoint::{
-    approval::Decision,
-    ids::ApprovalId,
-    raw::store::{DecisionResult, NewDecision},
+    approval::{ApprovalRequest, Decision},
+    ids::{ApprovalId, SessionId},
+    raw::store::{ApprovalState, DecisionResult, NewDecision},
 };
 
 use super::{Caller, Kept};
@@ -14,6 +14,20 @@ use crate::{
 };
 
 impl Caller {
+    /// The open questions of the session, in the order in which they were asked.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn questions(&self, session: &SessionId) -> Answered<Vec<ApprovalRequest>> {
+        let rows = self.store().approvals(session).await?;
+        let open = rows.iter().filter(|row| row.state == ApprovalState::Open);
+        // One that this release cannot read is answered where it can be.
+        Ok(open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect())
+    }
+
     /// Answers a question of the session, which continues with it.
     ///
     /// # Errors

@@ -33,6 +33,8 @@ pub(crate) struct SessionMake {
     pub(crate) item: Option<ItemPush>,
     /// The same key of the same principal, with the same content, is the same session.
     pub(crate) key: Option<String>,
+    /// The name that a client gives to it, which it is shown by where it is shown to that client.
+    pub(crate) named: Option<String>,
 }
 
 impl Caller {
@@ -48,7 +50,7 @@ impl Caller {
         let id = make.key.as_ref().map_or_else(SessionId::fresh, |key| named(self.who.name(), key));
         let item = make.item.map(|item| item.encoded()).transpose()?;
         let digest = item.as_ref().map(|item| item.digest.clone());
-        let setup = Setup { agent, principal: self.who.name().to_owned(), item: digest };
+        let setup = Setup { agent, principal: self.who.name().to_owned(), item: digest, named: make.named };
         let new = NewSession {
             title: make.title,
             setup: setup.write(),

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use jiff::Timestamp;
 use safepoint::{
     Receipt,
-    event::Fact,
+    approval::Decision,
+    event::{ErrorReport, Fact, Resolution},
     ids::{SessionId, TurnId},
     raw::{
         JournalFact, StoredStop, read_journal,
@@ -23,6 +25,12 @@ pub(crate) struct TurnRead {
     /// The numbers of its items.
     pub(crate) items: Vec<u64>,
     pub(crate) outcome: Option<ItemOutcome>,
+    /// When it began, was resumed or ended, whichever was last.
+    pub(crate) changed: Option<Timestamp>,
+    /// What was said to it after its items, in order: steers, and the answers to its questions.
+    pub(crate) said: Vec<String>,
+    /// Code and message, if it failed.
+    pub(crate) error: Option<ErrorReport>,
     answer: Option<String>,
     receipt: Option<Arc<Receipt>>,
     /// What was alive when nothing more was waited for.
@@ -44,21 +52,29 @@ pub(crate) async fn turns(store: &dyn Store, session: &SessionId) -> Result<Turn
     let mut turns = Turns::new();
     read_journal(store, session, |step| {
         if let Ok(fact) = step.what {
-            note(&mut turns, fact);
+            note(&mut turns, step.at, fact);
         }
     })
     .await?;
     Ok(turns)
 }
 
-fn note(turns: &mut Turns, fact: JournalFact) {
+fn note(turns: &mut Turns, at: Option<Timestamp>, fact: JournalFact) {
     match fact {
-        JournalFact::Planned { turn, items } => turns.entry(turn.number()).or_default().items = items,
+        JournalFact::Planned { turn, items } => {
+            let turn = turns.entry(turn.number()).or_default();
+            (turn.items, turn.changed) = (items, at);
+        }
         JournalFact::Fact { turn, path, fact, .. } if path.is_root() => {
-            turns.entry(turn.number()).or_default().note(&fact);
+            let turn = turns.entry(turn.number()).or_default();
+            if matches!(*fact, Fact::AttemptOpened { .. }) {
+                turn.changed = at;
+            }
+            turn.note(&fact);
         }
         JournalFact::Ended { turn, fate } => {
-            turns.entry(turn.number()).or_default().outcome = Some(fate);
+            let turn = turns.entry(turn.number()).or_default();
+            (turn.outcome, turn.changed) = (Some(fate), at);
         }
         JournalFact::Quiet { turn, survivors } => {
             turns.entry(turn.number()).or_default().survivors = Some(survivors);
@@ -67,6 +83,17 @@ fn note(turns: &mut Turns, fact: JournalFact) {
             turns.entry(turn.number()).or_default().outcome = Some(ItemOutcome::RolledBack(turn));
         }
         _ => {}
+    }
+}
+
+/// A decision, as a person says it.
+fn words(decision: &Decision) -> String {
+    match decision {
+        Decision::Approve | Decision::ApproveAlways { .. } => "approve".to_owned(),
+        Decision::ApproveWith { message, .. } if message.is_empty() => "approve".to_owned(),
+        Decision::Deny { message } if message.is_empty() => "deny".to_owned(),
+        Decision::ApproveWith { message, .. } | Decision::Deny { message } => message.clone(),
+        Decision::Respond { result } => result.clone(),
     }
 }
 
@@ -101,12 +128,21 @@ impl TurnRead {
         match fact {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
-                let items = std::mem::take(&mut self.items);
-                *self = Self { items, ..Self::default() };
+                let Self { items, changed, said, .. } = std::mem::take(self);
+                *self = Self { items, changed, said, ..Self::default() };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,
-            Fact::Settled { receipt, .. } => self.receipt = Some(Arc::clone(receipt)),
+            Fact::SteerTaken { steers, .. } => {
+                self.said.extend(steers.iter().map(|steer| steer.message.text.clone()));
+            }
+            Fact::ApprovalResolved { answer: Resolution::Decided(decision), .. } => {
+                self.said.push(words(decision));
+            }
+            Fact::Settled { receipt, error } => {
+                self.receipt = Some(Arc::clone(receipt));
+                self.error.clone_from(error);
+            }
             _ => {}
         }
     }
@@ -119,6 +155,16 @@ impl TurnRead {
     /// Whether it is known what is alive.
     pub(crate) fn is_quiet_known(&self) -> bool {
         self.survivors.is_some()
+    }
+
+    /// What the model said last.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.answer.as_deref()
+    }
+
+    /// Whether its stop has had its first effect.
+    pub(crate) fn is_stop_observed(&self) -> bool {
+        self.is_stop_observed
     }
 
     /// What it answered, if it completed.

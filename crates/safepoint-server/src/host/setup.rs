@@ -4,13 +4,16 @@ use safepoint::store::SessionRow;
 use serde::{Deserialize, Serialize};
 
 /// An agent by its name, and a principal by its. What other programs keep there too is left alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) agent: String,
     pub(crate) principal: String,
     /// The digest of the item that it was made with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) item: Option<String>,
+    /// The name that a client of a protocol gave to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) named: Option<String>,
 }
 
 impl Setup {
@@ -21,11 +24,11 @@ impl Setup {
 
     /// The same; a session of another program is no agent's of the server, and only a token that sees all sees it.
     pub(crate) fn of(row: &SessionRow) -> Self {
-        Self::read(row).unwrap_or_else(|| Self { agent: String::new(), principal: String::new(), item: None })
+        Self::read(row).unwrap_or_default()
     }
 
     pub(crate) fn write(&self) -> String {
-        serde_json::to_string(self).expect("two texts are JSON")
+        serde_json::to_string(self).expect("texts are JSON")
     }
 }
 
@@ -36,10 +39,13 @@ mod tests {
     /// S7.6: it is stored, so a later release reads the same text.
     #[test]
     fn its_text_is_as_it_was() {
-        let setup = Setup { agent: "helper".into(), principal: "ci".into(), item: None };
+        let setup = Setup { agent: "helper".into(), principal: "ci".into(), ..Setup::default() };
         assert_eq!(setup.write(), r#"{"agent":"helper","principal":"ci"}"#);
         let with = Setup { item: Some("0a".into()), ..setup };
         assert_eq!(with.write(), r#"{"agent":"helper","principal":"ci","item":"0a"}"#);
         assert_eq!(serde_json::from_str::<Setup>(&with.write()).unwrap(), with);
+        let named = Setup { item: None, named: Some("trip".into()), ..with };
+        assert_eq!(named.write(), r#"{"agent":"helper","principal":"ci","named":"trip"}"#);
+        assert_eq!(serde_json::from_str::<Setup>(&named.write()).unwrap(), named);
     }
 }
