@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
+#[path = "server/a2a.rs"]
+mod a2a;
 #[path = "server/access.rs"]
 mod access;
 #[path = "server/basics.rs"]

@@ -171,6 +171,19 @@ impl Stream {
         }
     }
 
+    /// The data of the next event, which has no name; none at the end.
+    pub(crate) async fn data(&mut self) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line).in_time("an event of a stream").await.unwrap() == 0 {
+                return None;
+            }
+            if let Some(data) = line.trim_end().strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+
     /// The next event of this name; those before it are passed over.
     pub(crate) async fn until(&mut self, event: &str) -> Sent {
         loop {

@@ -66,6 +66,18 @@ impl World {
         Self::at(host, store, folder, |access| access).await
     }
 
+    /// The same, and the agent is offered by these protocols alone.
+    pub(crate) async fn offered(
+        agent: Agent,
+        store: Arc<dyn Store>,
+        folder: Arc<TempDir>,
+        surfaces: &[Surface],
+    ) -> Self {
+        let host = Host::builder(Arc::clone(&store)).agent("helper", agent);
+        let host = host.surfaces("helper", surfaces.iter().copied()).start().await.unwrap();
+        Self::at(host, store, folder, |access| access).await
+    }
+
     async fn at(
         host: Host,
         store: Arc<dyn Store>,

@@ -19,6 +19,9 @@ pub use jwks::{Jwks, KeyFetch};
 pub use principal::{AccessScope, Principal};
 pub use token::{NewToken, TokenFile, TokenRow};
 
+/// The types of a body: JSON, and the name that A2A has for it. No page sends either without being asked.
+const TYPES: [&str; 2] = ["application/json", "application/a2a+json"];
+
 type Login = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
 
 /// Who may use a server, from which pages, and under which names the server is reached.
@@ -173,7 +176,7 @@ fn check_type(parts: &Parts) -> Answered<()> {
     let named = parts.headers.get(header::CONTENT_TYPE).map(|named| named.to_str().unwrap_or_default());
     let is_json = |named: &str| {
         let essence = named.split(';').next().unwrap_or_default().trim();
-        essence.eq_ignore_ascii_case("application/json")
+        TYPES.iter().any(|json| essence.eq_ignore_ascii_case(json))
     };
     if named.map_or(!has_body, is_json) {
         return Ok(());

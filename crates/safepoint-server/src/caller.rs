@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use safepoint::{
     ids::SessionId,
     raw::{store::Liveness, trace::TraceContext},
@@ -12,10 +13,11 @@ use safepoint::{
 };
 
 use crate::{
-    access::Principal,
+    access::{AccessScope, Principal},
     host::{HostState, open::OpenSession, setup::Setup},
     load::Load,
     problem::{Answered, Problem},
+    routes::table::Refuses,
 };
 
 pub(crate) mod decisions;
@@ -57,6 +59,26 @@ impl Kept {
 impl Caller {
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.host.store
+    }
+
+    /// Whether the caller may do now what needs this scope.
+    ///
+    /// # Errors
+    /// `scope_missing`, `rate` where load refuses it, and `draining` for what would begin work.
+    pub(crate) fn needs(&self, scope: AccessScope, refuses: Refuses) -> Answered<()> {
+        if !self.who.may(scope) {
+            let detail = format!("this token has not the scope `{scope}`");
+            return Err(
+                Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail).with("scope", scope.as_str())
+            );
+        }
+        if refuses == Refuses::UnderLoad {
+            self.load.admit(self.who.name())?;
+        }
+        if scope == AccessScope::Talk && self.host.is_draining() {
+            return Err(Problem::draining());
+        }
+        Ok(())
     }
 
     /// The session of this id, if the caller sees it.

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     answer::ItemAnswer,
-    caller::{Caller, Kept, items::view},
+    caller::{Caller, Kept, items::view, sessions::view as session_view},
     host::read,
     lines::{Frame, text_of},
     problem::Answered,
@@ -196,4 +196,63 @@ pub(crate) async fn asked_by(
     })
     .await?;
     Ok(found)
+}
+
+/// An item that waits for a decision, and a reader that waits with it.
+pub(crate) struct SuspendedItem {
+    by: Caller,
+    kept: Kept,
+    number: u64,
+    reader: Reader,
+    is_looked_at: bool,
+}
+
+/// What happens with it. Exhaustive: it waits no more, nothing for a while, or the end of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SuspendedEvent {
+    Awake,
+    KeepAlive,
+    Bye,
+}
+
+impl SuspendedItem {
+    /// # Errors
+    /// `too_many_readers`, and the store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn of(by: &Caller, kept: &Kept, number: u64) -> Answered<Self> {
+        let row = by.store().open(kept.id()).await?;
+        let place = session_view(&by.host, &row, &kept.setup).await?.cursor;
+        let reader = Reader::start(by, &row, place.as_deref()).await?;
+        Ok(Self { by: by.clone(), kept: kept.clone(), number, reader, is_looked_at: false })
+    }
+
+    /// Waits until the item waits no more.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn next(&mut self) -> Answered<SuspendedEvent> {
+        loop {
+            // The reader was there before the first look.
+            if !self.is_looked_at {
+                let answer = view(&self.by.host, self.kept.id(), self.number).await?;
+                self.is_looked_at = true;
+                if answer.outcome != Some("suspended") {
+                    return Ok(SuspendedEvent::Awake);
+                }
+            }
+            let Some(frames) = self.reader.next().await else { return Ok(SuspendedEvent::Bye) };
+            self.is_looked_at = !frames.iter().any(|frame| frame.position.is_some());
+            if frames.iter().any(|frame| frame.event().is_some_and(|(kind, _)| kind == "bye")) {
+                return Ok(SuspendedEvent::Bye);
+            }
+            if self.is_looked_at && frames.iter().all(|frame| frame.event().is_none()) {
+                return Ok(SuspendedEvent::KeepAlive);
+            }
+        }
+    }
 }

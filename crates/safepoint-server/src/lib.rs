@@ -22,6 +22,7 @@
 
 mod problem;
 
+mod a2a;
 mod access;
 mod answer;
 mod ask;

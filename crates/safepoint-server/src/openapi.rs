@@ -4,7 +4,7 @@ use axum::http::Method;
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use crate::routes::table::{Route, own};
+use crate::routes::table::{Needs, Route, own};
 
 /// The document, as `GET /v1/openapi.json` answers it.
 #[must_use]
@@ -57,7 +57,7 @@ fn operation(route: &Route, schemas: &mut SchemaGenerator) -> Value {
     });
     responses.insert("default".into(), refused);
     let mut operation = json!({"summary": route.does, "parameters": parameters, "responses": responses});
-    if let Some(scope) = route.scope {
+    if let Needs::Scope(scope) = route.needs {
         operation["security"] = json!([{"token": [scope]}]);
     }
     if let Some(body) = route.body {

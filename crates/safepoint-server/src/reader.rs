@@ -22,6 +22,7 @@ use crate::{
     lines::{Ends, FoundFrames, Frame, frame},
     load::{Load, ReaderPlace},
     problem::Answered,
+    sse::KEPT_ALIVE,
 };
 
 /// How often a stream without events shows that it is there.
@@ -30,8 +31,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(250);
 /// What goes out in one piece, unless one frame is larger.
 const PIECE: usize = 64 << 10;
-/// What shows that a stream is there: a comment.
-const KEPT_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// What a stream ends with. Exhaustive: it goes on, or until an item of this number is at rest, or nothing of a turn is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, to_bytes},
-    extract::{RawPathParams, Request},
+    extract::{OriginalUri, RawPathParams, Request},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::{MethodFilter, on},
@@ -21,7 +21,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
 use crate::{
-    access::{Access, AccessScope, Principal},
+    access::{Access, Principal},
     ask::parsed,
     audit::{AuditLine, AuditLog, AuditNote},
     caller::{Caller, Kept},
@@ -39,7 +39,7 @@ mod sessions;
 mod stops;
 pub(crate) mod table;
 
-use table::{Refuses, Route, table};
+use table::{Needs, Route, table};
 
 /// The longest body.
 const MOST_BODY: usize = 1 << 20;
@@ -59,6 +59,9 @@ struct App {
 pub(crate) struct Call {
     pub(crate) by: Caller,
     pub(crate) headers: HeaderMap,
+    pub(crate) method: Method,
+    /// The path as the client has it, whatever the routes are nested in.
+    pub(crate) path: String,
     params: BTreeMap<String, String>,
     query: BTreeMap<String, String>,
     body: Bytes,
@@ -130,7 +133,7 @@ fn audit(
     (params, who): (&RawPathParams, Option<&Principal>),
     (response, code): (&Response, Option<&str>),
 ) {
-    let Some(log) = app.access.audit().filter(|_| route.scope.is_some()) else { return };
+    let Some(log) = app.access.audit().filter(|_| route.needs != Needs::Nothing) else { return };
     let note = response.extensions().get::<AuditNote>();
     let param =
         |wanted: bool| params.iter().find(|(name, _)| (*name == "session") == wanted).map(|(_, value)| value);
@@ -158,41 +161,31 @@ async fn checked(
 ) -> Result<Call, (Problem, Option<Principal>)> {
     let (parts, body) = request.into_parts();
     app.access.check(&parts).map_err(|problem| (problem, None))?;
-    let who = match route.scope {
-        None => Principal::new("", []),
-        Some(_) => app.access.principal(&parts).await.map_err(|problem| (problem, None))?,
+    let who = match route.needs {
+        Needs::Nothing => Principal::new("", []),
+        Needs::Token | Needs::Scope(_) => {
+            app.access.principal(&parts).await.map_err(|problem| (problem, None))?
+        }
     };
     let trace = if trace::is_installed() { trace_of(&parts.headers) } else { None };
     let by = Caller { host: Arc::clone(&app.host), load: Arc::clone(&app.load), who, trace };
     let read = async {
-        admitted(app, route, &by.who)?;
+        if let Needs::Scope(scope) = route.needs {
+            by.needs(scope, route.refuses)?;
+        }
         let query = query(parts.uri.query().unwrap_or_default(), route)?;
         Ok((query, read(body).await?))
     };
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let path = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |uri| &uri.0).path().to_owned();
     match read.await {
         Ok((query, body)) => {
-            Ok(Call { by, headers: parts.headers, params, query, body, audit: app.access.audit().cloned() })
+            let (headers, method) = (parts.headers, parts.method);
+            let audit = app.access.audit().cloned();
+            Ok(Call { by, headers, method, path, params, query, body, audit })
         }
         Err(problem) => Err((problem, Some(by.who))),
     }
-}
-
-/// Whether this principal may use the route now.
-fn admitted(app: &App, route: &Route, who: &Principal) -> Answered<()> {
-    let Some(scope) = route.scope else { return Ok(()) };
-    if !who.may(scope) {
-        let detail = format!("this token has not the scope `{scope}`");
-        let problem = Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail);
-        return Err(problem.with("scope", scope.as_str()));
-    }
-    if route.refuses == Refuses::UnderLoad {
-        app.load.admit(who.name())?;
-    }
-    if scope == AccessScope::Talk && app.host.is_draining() {
-        return Err(Problem::draining());
-    }
-    Ok(())
 }
 
 /// The trace that a request is in; one that names several, or none that can be read, is in none.

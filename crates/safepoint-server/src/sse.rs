@@ -16,6 +16,9 @@ use crate::{problem::Answered, reader::Reader};
 /// How soon a client comes back.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
+/// What shows that a stream is there: a comment.
+pub(crate) const KEPT_ALIVE: &[u8] = b": keep-alive\n\n";
+
 /// The answer that streams it.
 pub(crate) fn response(reader: Reader) -> Response {
     let pieces = stream::unfold((reader, BytesMut::from(RETRY)), |(mut reader, mut piece)| async move {

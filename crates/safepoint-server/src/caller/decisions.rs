@@ -16,6 +16,20 @@ use crate::{
 };
 
 impl Caller {
+    /// The open questions of the session, in the order in which they were asked.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn questions(&self, session: &SessionId) -> Answered<Vec<ApprovalRequest>> {
+        let rows = self.store().approvals(session).await?;
+        let open = rows.iter().filter(|row| row.state == ApprovalState::Open);
+        // One that this release cannot read is answered where it can be.
+        Ok(open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).collect())
+    }
+
     /// Answers a question of the session, which continues with it.
     ///
     /// # Errors

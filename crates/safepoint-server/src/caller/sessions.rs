@@ -35,6 +35,8 @@ pub(crate) struct SessionMake {
     pub(crate) key: Option<String>,
     /// What was said before the session: its conversation begins with that.
     pub(crate) earlier: Vec<EarlierMessage>,
+    /// The name that a client gives to it, which it is shown by where it is shown to that client.
+    pub(crate) named: Option<String>,
 }
 
 impl Caller {
@@ -51,7 +53,7 @@ impl Caller {
         let item = make.item.as_ref().map(ItemPush::encoded).transpose()?;
         let digest = item.as_ref().map(|item| item.digest.clone());
         let (principal, earlier) = (self.who.name().to_owned(), make.earlier);
-        let setup = Setup { agent, principal, item: digest, earlier };
+        let setup = Setup { agent, principal, item: digest, earlier, named: make.named };
         let new = NewSession {
             title: make.title,
             setup: setup.write(),

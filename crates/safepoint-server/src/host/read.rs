@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::Timestamp;
 use safepoint::{
     Receipt,
-    event::Fact,
+    approval::Decision,
+    event::{ErrorReport, Fact, Resolution},
     ids::{SessionId, TurnId},
     raw::{
         JournalFact, StoredStop, read_journal,
@@ -24,13 +25,17 @@ pub(crate) struct TurnRead {
     /// The numbers of its items.
     pub(crate) items: Vec<u64>,
     pub(crate) outcome: Option<ItemOutcome>,
+    /// When it began, was resumed or ended, whichever was last.
+    pub(crate) changed: Option<Timestamp>,
+    /// What was said to it after its items, in order: steers, and the answers to its questions.
+    pub(crate) said: Vec<String>,
+    /// Code and message, if it failed.
+    pub(crate) error: Option<ErrorReport>,
     answer: Option<String>,
     receipt: Option<Arc<Receipt>>,
     /// What was alive when nothing more was waited for.
     survivors: Option<Vec<String>>,
     is_stop_observed: bool,
-    /// Why it failed: a stable code, and a text.
-    pub(crate) error: Option<(String, String)>,
     /// When it began.
     pub(crate) begun: Option<Timestamp>,
 }
@@ -53,21 +58,29 @@ pub(crate) async fn turns(store: &dyn Store, session: &SessionId) -> Result<Turn
             read.begun = read.begun.or(step.at);
         }
         if let Ok(fact) = step.what {
-            note(&mut turns, fact);
+            note(&mut turns, step.at, fact);
         }
     })
     .await?;
     Ok(turns)
 }
 
-fn note(turns: &mut Turns, fact: JournalFact) {
+fn note(turns: &mut Turns, at: Option<Timestamp>, fact: JournalFact) {
     match fact {
-        JournalFact::Planned { turn, items } => turns.entry(turn.number()).or_default().items = items,
+        JournalFact::Planned { turn, items } => {
+            let turn = turns.entry(turn.number()).or_default();
+            (turn.items, turn.changed) = (items, at);
+        }
         JournalFact::Fact { turn, path, fact, .. } if path.is_root() => {
-            turns.entry(turn.number()).or_default().note(&fact);
+            let turn = turns.entry(turn.number()).or_default();
+            if matches!(*fact, Fact::AttemptOpened { .. }) {
+                turn.changed = at;
+            }
+            turn.note(&fact);
         }
         JournalFact::Ended { turn, fate } => {
-            turns.entry(turn.number()).or_default().outcome = Some(fate);
+            let turn = turns.entry(turn.number()).or_default();
+            (turn.outcome, turn.changed) = (Some(fate), at);
         }
         JournalFact::Quiet { turn, survivors } => {
             turns.entry(turn.number()).or_default().survivors = Some(survivors);
@@ -76,6 +89,17 @@ fn note(turns: &mut Turns, fact: JournalFact) {
             turns.entry(turn.number()).or_default().outcome = Some(ItemOutcome::RolledBack(turn));
         }
         _ => {}
+    }
+}
+
+/// A decision, as a person says it.
+fn words(decision: &Decision) -> String {
+    match decision {
+        Decision::Approve | Decision::ApproveAlways { .. } => "approve".to_owned(),
+        Decision::ApproveWith { message, .. } if message.is_empty() => "approve".to_owned(),
+        Decision::Deny { message } if message.is_empty() => "deny".to_owned(),
+        Decision::ApproveWith { message, .. } | Decision::Deny { message } => message.clone(),
+        Decision::Respond { result } => result.clone(),
     }
 }
 
@@ -111,14 +135,20 @@ impl TurnRead {
         match fact {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
-                let items = std::mem::take(&mut self.items);
-                *self = Self { items, begun: self.begun, ..Self::default() };
+                let Self { items, begun, changed, said, .. } = std::mem::take(self);
+                *self = Self { items, begun, changed, said, ..Self::default() };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,
+            Fact::SteerTaken { steers, .. } => {
+                self.said.extend(steers.iter().map(|steer| steer.message.text.clone()));
+            }
+            Fact::ApprovalResolved { answer: Resolution::Decided(decision), .. } => {
+                self.said.push(words(decision));
+            }
             Fact::Settled { receipt, error } => {
                 self.receipt = Some(Arc::clone(receipt));
-                self.error = error.as_ref().map(|error| (error.code.clone(), error.message.clone()));
+                self.error.clone_from(error);
             }
             _ => {}
         }
@@ -132,6 +162,16 @@ impl TurnRead {
     /// Whether it is known what is alive.
     pub(crate) fn is_quiet_known(&self) -> bool {
         self.survivors.is_some()
+    }
+
+    /// What the model said last.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.answer.as_deref()
+    }
+
+    /// Whether its stop has had its first effect.
+    pub(crate) fn is_stop_observed(&self) -> bool {
+        self.is_stop_observed
     }
 
     /// What it answered, if it completed.

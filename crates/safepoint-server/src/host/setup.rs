@@ -11,7 +11,7 @@ use safepoint::{
 use serde::{Deserialize, Serialize};
 
 /// An agent by its name, and a principal by its. What other programs keep there too is left alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) agent: String,
     pub(crate) principal: String,
@@ -21,6 +21,9 @@ pub(crate) struct Setup {
     /// What was said before it: the conversation begins with that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) earlier: Vec<EarlierMessage>,
+    /// The name that a client of a protocol gave to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) named: Option<String>,
 }
 
 /// A message from before the session. Exhaustive: by a person, or by an agent.
@@ -53,13 +56,11 @@ impl Setup {
 
     /// The same; a session of another program is no agent's of the server, and only a token that sees all sees it.
     pub(crate) fn of(row: &SessionRow) -> Self {
-        let foreign =
-            || Self { agent: String::new(), principal: String::new(), item: None, earlier: Vec::new() };
-        Self::read(row).unwrap_or_else(foreign)
+        Self::read(row).unwrap_or_default()
     }
 
     pub(crate) fn write(&self) -> String {
-        serde_json::to_string(self).expect("two texts are JSON")
+        serde_json::to_string(self).expect("texts are JSON")
     }
 }
 
@@ -70,7 +71,7 @@ mod tests {
     /// S7.6: it is stored, so a later release reads the same text.
     #[test]
     fn its_text_is_as_it_was() {
-        let setup = Setup { agent: "helper".into(), principal: "ci".into(), item: None, earlier: Vec::new() };
+        let setup = Setup { agent: "helper".into(), principal: "ci".into(), ..Setup::default() };
         assert_eq!(setup.write(), r#"{"agent":"helper","principal":"ci"}"#);
         let with = Setup { item: Some("0a".into()), ..setup };
         assert_eq!(with.write(), r#"{"agent":"helper","principal":"ci","item":"0a"}"#);
@@ -80,5 +81,8 @@ mod tests {
             r#"{"agent":"helper","principal":"ci","item":"0a","earlier":[{"user":"a"},{"assistant":"b"}]}"#;
         assert_eq!(with.write(), text);
         assert_eq!(serde_json::from_str::<Setup>(&with.write()).unwrap(), with);
+        let named = Setup { item: None, earlier: Vec::new(), named: Some("trip".into()), ..with };
+        assert_eq!(named.write(), r#"{"agent":"helper","principal":"ci","named":"trip"}"#);
+        assert_eq!(serde_json::from_str::<Setup>(&named.write()).unwrap(), named);
     }
 }

@@ -6,7 +6,7 @@ use axum::{http::StatusCode, response::Response};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use safepoint::session::QueueAfterStop;
+use safepoint::{event::ErrorReport, session::QueueAfterStop};
 
 use super::{
     fold::{Fold, ResponseStatus},
@@ -156,7 +156,7 @@ impl KeptResponse {
     async fn error(&self) -> Answered<Option<ResponseError>> {
         let turns = read::turns(self.by.store(), self.kept.id()).await?;
         let error = read::turn_of(&turns, self.number).and_then(|(_, turn)| turn.error.clone());
-        Ok(error.map(|(code, message)| ResponseError { code, message }))
+        Ok(error.map(|ErrorReport { code, message, .. }| ResponseError { code, message }))
     }
 
     /// The response once it is over.

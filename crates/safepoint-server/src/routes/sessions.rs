@@ -34,13 +34,8 @@ pub(crate) async fn make(call: Call) -> Answered<Response> {
     let ask: SessionAsk = call.body()?;
     let key = call.key()?;
     let item = ask.item.map(|item| item.item(key.clone())).transpose()?;
-    let make = SessionMake {
-        agent: ask.agent,
-        title: ask.title.unwrap_or_default(),
-        item,
-        key,
-        earlier: Vec::new(),
-    };
+    let title = ask.title.unwrap_or_default();
+    let make = SessionMake { agent: ask.agent, title, item, key, ..SessionMake::default() };
     let (kept, seen) = call.by.make(make).await?;
     let status = if seen == Seen::First { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = json(status, &view(&call.by.host, &kept.row, &kept.setup).await?)?;

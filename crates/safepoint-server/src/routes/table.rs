@@ -8,6 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{Run, approvals, events, health, items, sessions, stops};
 use crate::{
+    a2a,
     access::AccessScope,
     answer::{
         AgentAnswer, ApprovalAnswer, DecisionAnswer, DoneAnswer, ItemAnswer, ListPage, SessionAnswer,
@@ -27,8 +28,7 @@ type Parameter = (&'static str, &'static str);
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
-    /// None: it needs no token.
-    pub(crate) scope: Option<AccessScope>,
+    pub(crate) needs: Needs,
     pub(crate) does: &'static str,
     pub(crate) query: &'static [Parameter],
     pub(crate) body: Option<MakeSchema>,
@@ -40,6 +40,14 @@ pub(crate) struct Route {
     /// How it says why a request is refused.
     pub(crate) problem: fn(Problem) -> Response,
     pub(crate) run: Run,
+}
+
+/// What a route needs. Exhaustive: nothing, a token, whose scope is known once the body is read, or a token of this scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    Token,
+    Scope(AccessScope),
 }
 
 /// Whether load refuses it. Exhaustive: it may, or never does.
@@ -58,7 +66,7 @@ impl Route {
         Self {
             method,
             path,
-            scope: None,
+            needs: Needs::Nothing,
             does,
             query: &[],
             body: None,
@@ -82,7 +90,12 @@ impl Route {
     }
 
     pub(crate) fn needs(self, scope: AccessScope) -> Self {
-        Self { scope: Some(scope), ..self }
+        Self { needs: Needs::Scope(scope), ..self }
+    }
+
+    /// What it does asks by [`Caller::needs`](crate::caller::Caller::needs) for the scope, once the body is read.
+    pub(crate) fn needs_token(self) -> Self {
+        Self { needs: Needs::Token, ..self }
     }
 
     fn query(self, query: &'static [Parameter]) -> Self {
@@ -112,6 +125,7 @@ pub(crate) fn table() -> Vec<Route> {
     let mut all = own();
     // Each protocol adds its routes here.
     all.extend(responses::routes());
+    all.extend(a2a::routes());
     all
 }
 

@@ -1,0 +1,68 @@
+//! A cancel: one stop of the item, answered once its turn has settled.
+
+use std::time::Duration;
+
+use safepoint::{Grace, Reason, SafePoints, StopRequest, session::QueueAfterStop, stop::Actor};
+use tokio::time::Instant;
+
+use super::{
+    refusal,
+    task::{KeptTask, TaskState, TaskView},
+};
+use crate::{
+    access::AccessScope,
+    caller::{
+        Caller,
+        stops::{StopWait, StoppedItem},
+    },
+    load::Load,
+    problem::{Answered, Problem},
+    routes::table::Refuses,
+};
+
+/// How long the work may take to its next safe point; then it is stopped at once.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long a cancel is waited for; then the task is as it is, and works on its stop.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// Cancels the task of this name. A task that was canceled before is the same task.
+///
+/// # Errors
+/// `no_such_task`, `not_cancelable` for one that is over, and the store's.
+///
+/// # Cancel safety
+/// The stop may be under way.
+pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<TaskView> {
+    by.needs(AccessScope::Stop, Refuses::Never)?;
+    let task = KeptTask::find(by, agent, named).await?;
+    let state = TaskState::of(&task.item(by).await?);
+    if state.is_terminal() {
+        return over(by, &task).await;
+    }
+    Load::count(&by.load.stops);
+    let session = task.kept.id();
+    match by.stop_item(&task.kept, task.item, request(by.who.name()), QueueAfterStop::Continues).await {
+        Ok(StoppedItem::Withdrawn) => task.view(by).await,
+        Ok(StoppedItem::Stopping(reached)) => {
+            drop(by.stopped(session, reached, (StopWait::Quiet, Instant::now() + WITHIN)).await?);
+            task.view(by).await
+        }
+        Err(problem) if problem.code() == "too_late" => over(by, &task).await,
+        Err(problem) => Err(problem),
+    }
+}
+
+fn request(who: &str) -> StopRequest {
+    let grace = Grace::try_from(GRACE).expect("5 s is a grace");
+    let reason = Reason::user("canceled over A2A").with_actor(Actor::Remote(who.into()));
+    StopRequest::at_within(SafePoints::ANY, grace).with_reason(reason)
+}
+
+async fn over(by: &Caller, task: &KeptTask) -> Answered<TaskView> {
+    let view = task.view(by).await?;
+    if view.state == TaskState::Canceled {
+        return Ok(view);
+    }
+    let problem: Problem = refusal::not_cancelable(format!("the task is over: {}", view.state.as_str()));
+    Err(problem)
+}

@@ -1,0 +1,149 @@
+//! Lists tasks: those of a context, or of all sessions of the agent that the caller sees.
+//!
+//! **Invariants**: the task that changed last is first; a page continues behind the last task of the page before, whatever has changed
+//! since.
+
+use jiff::Timestamp;
+use safepoint::{raw::store::ItemState as RowState, store::SessionRow};
+use serde_json::{Value, json};
+
+use super::{
+    message::{HistoryLength, count, text, wrong},
+    task::{KeptTask, TaskState, TaskView},
+};
+use crate::{
+    caller::{Caller, Kept},
+    host::{read, setup::Setup},
+    problem::Answered,
+};
+
+/// How many tasks are listed, unless it is said, and at most.
+const PAGE: usize = 50;
+const MOST: usize = 100;
+/// How many sessions are looked at, those that changed last.
+const SESSIONS: usize = 500;
+
+/// What of all tasks is meant.
+struct TaskFilter {
+    context: Option<String>,
+    state: Option<TaskState>,
+    since: Option<Timestamp>,
+    size: usize,
+    /// The place of the last task of the page before.
+    after: Option<TaskPlace>,
+    history: HistoryLength,
+    has_artifacts: bool,
+}
+
+/// The place of a task among all: when it changed, and its name.
+type TaskPlace = (Timestamp, String);
+
+/// The page that is meant.
+///
+/// # Errors
+/// What is wrong with it, and the store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(super) async fn list(by: &Caller, agent: &str, params: &Value) -> Answered<Value> {
+    let filter = TaskFilter::read(params)?;
+    let mut found: Vec<(TaskPlace, TaskView)> = Vec::new();
+    for kept in sessions(by, agent, filter.context.as_deref()).await? {
+        for item in items(by, &kept).await? {
+            let task = KeptTask { kept: kept.clone(), item };
+            let view = task.view(by).await?;
+            let place = (view.since().unwrap_or(kept.row.created), task.name().to_string());
+            if filter.state.is_none_or(|state| state == view.state)
+                && filter.since.is_none_or(|since| since <= place.0)
+            {
+                found.push((place, view));
+            }
+        }
+    }
+    found.sort_by(|one, other| other.0.cmp(&one.0));
+    let total = found.len();
+    let behind =
+        found.into_iter().filter(|(place, _)| filter.after.as_ref().is_none_or(|after| place < after));
+    let mut page: Vec<_> = behind.take(filter.size + 1).collect();
+    let is_more = page.len() > filter.size;
+    page.truncate(filter.size);
+    let next = page.last().filter(|_| is_more).map(|(place, _)| token(place)).unwrap_or_default();
+    let tasks: Vec<Value> = page.iter().map(|(_, view)| filter.shown(view)).collect();
+    Ok(json!({"tasks": tasks, "nextPageToken": next, "pageSize": filter.size, "totalSize": total}))
+}
+
+/// The sessions in question, those that changed last first.
+async fn sessions(by: &Caller, agent: &str, context: Option<&str>) -> Answered<Vec<Kept>> {
+    let rows = by.store().list(SESSIONS, None).await?;
+    let kept = rows.into_iter().map(|row: SessionRow| {
+        let setup = Setup::of(&row);
+        Kept { row, setup }
+    });
+    let is_meant = |kept: &Kept| {
+        kept.setup.agent == agent
+            && by.who.sees(&kept.setup.principal, &kept.setup.agent)
+            && context.is_none_or(|context| super::task::context(kept) == context)
+    };
+    Ok(kept.filter(is_meant).collect())
+}
+
+/// The items of a session that are tasks: those of its turns, and those that wait for one.
+async fn items(by: &Caller, kept: &Kept) -> Answered<Vec<u64>> {
+    let turns = read::turns(by.store(), kept.id()).await?;
+    let mut items: Vec<u64> = turns.values().flat_map(|turn| turn.items.clone()).collect();
+    let inbox = by.store().inbox(kept.id()).await?;
+    items.extend(inbox.iter().filter(|row| row.state == RowState::Waiting).map(|row| row.number));
+    items.sort_unstable();
+    items.dedup();
+    Ok(items)
+}
+
+impl TaskFilter {
+    fn read(params: &Value) -> Answered<Self> {
+        let state = match text(params, "status").as_deref() {
+            None | Some("TASK_STATE_UNSPECIFIED") => None,
+            Some(named) => {
+                let found = TaskState::ALL.into_iter().find(|state| state.as_str() == named);
+                Some(found.ok_or_else(|| wrong("status"))?)
+            }
+        };
+        let size = match &params["pageSize"] {
+            Value::Null => PAGE,
+            size => count(size).filter(|size| (1..=MOST).contains(size)).ok_or_else(|| wrong("pageSize"))?,
+        };
+        let since = text(params, "statusTimestampAfter").map(|text| text.parse());
+        let since = since.transpose().map_err(|_no_time| wrong("statusTimestampAfter"))?;
+        let after = text(params, "pageToken").map(|text| place(&text).ok_or_else(|| wrong("pageToken")));
+        let artifacts = &params["includeArtifacts"];
+        Ok(Self {
+            context: text(params, "contextId"),
+            state,
+            since,
+            size,
+            after: after.transpose()?,
+            history: HistoryLength::read(params)?,
+            has_artifacts: artifacts.as_bool().unwrap_or_else(|| artifacts.as_str() == Some("true")),
+        })
+    }
+
+    fn shown(&self, view: &TaskView) -> Value {
+        let mut task = view.value(self.history);
+        if let Some(task) = task.as_object_mut() {
+            if self.has_artifacts {
+                task.entry("artifacts").or_insert_with(|| json!([]));
+            } else {
+                task.remove("artifacts");
+            }
+        }
+        task
+    }
+}
+
+fn token(place: &TaskPlace) -> String {
+    format!("{}~{}", place.0.as_microsecond(), place.1)
+}
+
+fn place(token: &str) -> Option<TaskPlace> {
+    let (at, name) = token.split_once('~')?;
+    Some((Timestamp::from_microsecond(at.parse().ok()?).ok()?, name.to_owned()))
+}

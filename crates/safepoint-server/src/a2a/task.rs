@@ -1,0 +1,373 @@
+//! A task: one item of a session, as A2A shows it.
+
+use std::{fmt, str::FromStr};
+
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use safepoint::{
+    approval::ApprovalRequest,
+    ids::TurnId,
+    raw::{decode_row, store::InboxRow},
+};
+use serde_json::{Map, Value, json};
+
+use super::{message::HistoryLength, refusal};
+use crate::{
+    answer::{ItemAnswer, ItemState, TurnAnswer},
+    caller::{Caller, Kept, items::view},
+    host::read::{self, TurnRead},
+    problem::{Answered, Problem},
+};
+
+/// The id of the artifact that holds what the agent said last: its answer, once the task is completed.
+const ANSWER: &str = "answer";
+
+/// The name of a task: the session, and the number of the item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TaskName {
+    pub(super) session: String,
+    pub(super) item: u64,
+}
+
+/// The state of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TaskState {
+    Submitted,
+    Working,
+    InputRequired,
+    Completed,
+    Failed,
+    Rejected,
+    Canceled,
+}
+
+/// A task of a session that the caller sees.
+#[derive(Clone)]
+pub(super) struct KeptTask {
+    pub(super) kept: Kept,
+    pub(super) item: u64,
+}
+
+/// A task as it is now.
+pub(super) struct TaskView {
+    name: TaskName,
+    context: String,
+    pub(super) state: TaskState,
+    since: Option<Timestamp>,
+    outcome: Option<&'static str>,
+    said: Vec<SaidMessage>,
+    pub(super) text: Option<String>,
+    pub(super) questions: Vec<ApprovalRequest>,
+    word: Option<String>,
+    turn: Option<TurnAnswer>,
+    stop: Option<&'static str>,
+}
+
+/// A message of the client that the task has.
+struct SaidMessage {
+    id: String,
+    text: String,
+}
+
+impl fmt::Display for TaskName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.session, self.item)
+    }
+}
+
+impl FromStr for TaskName {
+    type Err = Problem;
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        let (session, item) = text.rsplit_once('.').ok_or_else(refusal::no_task)?;
+        let item = item.parse().map_err(|_no_number| refusal::no_task())?;
+        Ok(Self { session: session.to_owned(), item })
+    }
+}
+
+impl TaskState {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Submitted,
+        Self::Working,
+        Self::InputRequired,
+        Self::Completed,
+        Self::Failed,
+        Self::Rejected,
+        Self::Canceled,
+    ];
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Submitted => "TASK_STATE_SUBMITTED",
+            Self::Working => "TASK_STATE_WORKING",
+            Self::InputRequired => "TASK_STATE_INPUT_REQUIRED",
+            Self::Completed => "TASK_STATE_COMPLETED",
+            Self::Failed => "TASK_STATE_FAILED",
+            Self::Rejected => "TASK_STATE_REJECTED",
+            Self::Canceled => "TASK_STATE_CANCELED",
+        }
+    }
+
+    /// Whether no other state follows.
+    pub(super) fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Rejected | Self::Canceled)
+    }
+
+    /// Where an item is, as the state of a task. A turn that was stopped is at rest once it has settled, and so is its task.
+    pub(super) fn of(item: &ItemAnswer) -> Self {
+        match (item.state, item.outcome) {
+            // A turn that was decided, and waits for its place, has begun.
+            (ItemState::Accepted, _) if item.turn.is_none() => Self::Submitted,
+            (ItemState::Accepted | ItemState::Running, _) => Self::Working,
+            (ItemState::Rest, Some("completed")) => Self::Completed,
+            (ItemState::Rest, Some("suspended")) => Self::InputRequired,
+            (ItemState::Rest, Some("interrupted" | "preempted" | "rolled_back" | "withdrawn")) => {
+                Self::Canceled
+            }
+            (ItemState::Rest, Some("returned" | "dropped")) => Self::Rejected,
+            // An item that is not in the store any more was withdrawn.
+            (ItemState::Rest, None) => Self::Canceled,
+            (ItemState::Rest, Some(_)) => Self::Failed,
+        }
+    }
+}
+
+impl KeptTask {
+    /// The task of this name, if it is one of the agent and the caller sees it.
+    ///
+    /// # Errors
+    /// `no_such_task`, for one that it does not see too.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn find(by: &Caller, agent: &str, named: &str) -> Answered<Self> {
+        let name: TaskName = named.parse()?;
+        let kept = by.session(&name.session).await.map_err(hidden)?;
+        if kept.setup.agent != agent {
+            return Err(refusal::no_task());
+        }
+        let task = Self { kept, item: name.item };
+        task.item(by).await?;
+        Ok(task)
+    }
+
+    pub(super) fn name(&self) -> TaskName {
+        TaskName { session: self.kept.id().to_string(), item: self.item }
+    }
+
+    /// The name of its context, as the client has it.
+    pub(super) fn context(&self) -> String {
+        context(&self.kept)
+    }
+
+    /// Where its item is.
+    ///
+    /// # Errors
+    /// `no_such_task`, and the store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn item(&self, by: &Caller) -> Answered<ItemAnswer> {
+        view(&by.host, self.kept.id(), self.item).await.map_err(hidden)
+    }
+
+    /// The task as it is now.
+    ///
+    /// # Errors
+    /// `no_such_task`, and the store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn view(&self, by: &Caller) -> Answered<TaskView> {
+        let item = self.item(by).await?;
+        let inbox = by.store().inbox(self.kept.id()).await?;
+        let turns = read::turns(by.store(), self.kept.id()).await?;
+        let row = inbox.iter().find(|row| row.number == self.item);
+        let found = read::turn_of(&turns, self.item);
+        let state = TaskState::of(&item);
+        let questions = match state {
+            TaskState::InputRequired => by.questions(self.kept.id()).await?,
+            _ => Vec::new(),
+        };
+        let mut view = TaskView {
+            name: self.name(),
+            context: self.context(),
+            state,
+            since: row.map(|row| row.at),
+            outcome: item.outcome,
+            said: Vec::from_iter(row.and_then(asked)),
+            text: None,
+            questions,
+            word: item.returned.map(str::to_owned),
+            turn: None,
+            stop: None,
+        };
+        if let Some((turn, read)) = found {
+            view.of_turn(read);
+            view.turn = Some(read.answer(turn));
+            view.stop = self.stop(by, turn, read);
+        }
+        Ok(view)
+    }
+
+    /// How far the stop of its turn is, while the turn has not settled.
+    fn stop(&self, by: &Caller, turn: TurnId, read: &TurnRead) -> Option<&'static str> {
+        if read.is_settled() {
+            return None;
+        }
+        let running = by.host.opened(self.kept.id()).and_then(|open| open.handle().current_turn());
+        let is_requested = running.filter(|running| running.turn == turn);
+        if read.is_stop_observed() {
+            Some("observed")
+        } else {
+            is_requested.and_then(|running| running.run.stop_requested()).map(|_| "requested")
+        }
+    }
+}
+
+impl TaskView {
+    fn of_turn(&mut self, read: &TurnRead) {
+        self.since = read.changed.or(self.since);
+        self.text = read.text().filter(|text| !text.is_empty()).map(str::to_owned);
+        let said = read.said.iter().enumerate();
+        self.said.extend(said.map(|(number, text)| SaidMessage {
+            id: format!("{}-said-{}", self.name, number + 1),
+            text: text.clone(),
+        }));
+        if self.state == TaskState::Failed {
+            self.word = read.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
+        }
+    }
+
+    /// Since when it is as it is.
+    pub(super) fn since(&self) -> Option<Timestamp> {
+        self.since
+    }
+
+    /// Whether it is known what of it is alive.
+    pub(super) fn is_quiet_known(&self) -> bool {
+        self.turn.as_ref().is_none_or(|turn| turn.quiet.is_some())
+    }
+
+    /// The task.
+    pub(super) fn value(&self, history: HistoryLength) -> Value {
+        let mut task = self.outline();
+        let from = match history {
+            HistoryLength::All => 0,
+            HistoryLength::Most(most) => self.said.len().saturating_sub(most),
+        };
+        let said: Vec<Value> = self.said[from..].iter().map(|said| self.said(said)).collect();
+        if !said.is_empty() {
+            task["history"] = said.into();
+        }
+        if let Some(text) = &self.text {
+            task["artifacts"] = json!([artifact(text)]);
+        }
+        task
+    }
+
+    /// The task without its history and its artifacts.
+    pub(super) fn outline(&self) -> Value {
+        json!({
+            "id": self.name.to_string(), "contextId": self.context,
+            "status": self.status(), "metadata": self.metadata(),
+        })
+    }
+
+    /// A change of the task to the state that it has.
+    pub(super) fn update(&self) -> Value {
+        json!({"statusUpdate": {
+            "taskId": self.name.to_string(), "contextId": self.context,
+            "status": self.status(), "metadata": self.metadata(),
+        }})
+    }
+
+    fn status(&self) -> Value {
+        let mut status = json!({"state": self.state.as_str()});
+        if let Some(since) = self.since {
+            status["timestamp"] = timestamp(since).into();
+        }
+        let parts: Vec<Value> = if self.questions.is_empty() {
+            self.word.iter().map(|word| json!({"text": word})).collect()
+        } else {
+            self.questions.iter().flat_map(question).collect()
+        };
+        if !parts.is_empty() {
+            status["message"] = json!({
+                "messageId": format!("{}-status", self.name), "role": "ROLE_AGENT",
+                "taskId": self.name.to_string(), "contextId": self.context, "parts": parts,
+            });
+        }
+        status
+    }
+
+    fn said(&self, said: &SaidMessage) -> Value {
+        json!({
+            "messageId": said.id, "role": "ROLE_USER", "parts": [{"text": said.text}],
+            "taskId": self.name.to_string(), "contextId": self.context,
+        })
+    }
+
+    /// What the session's own API says of it.
+    fn metadata(&self) -> Value {
+        let TaskName { session, item } = &self.name;
+        let mut of = Map::new();
+        of.insert("session".into(), json!(session));
+        of.insert("item".into(), json!(format!("item-{item}")));
+        if let Some(outcome) = self.outcome {
+            of.insert("outcome".into(), json!(outcome));
+        }
+        if let Some(turn) = &self.turn {
+            of.insert("receipt".into(), json!(format!("/v1/sessions/{session}/turns/{}", turn.id)));
+        }
+        if let Some(stop) = self.stop {
+            of.insert("stop".into(), json!(stop));
+        }
+        if self.state.is_terminal() {
+            let (quiet, survivors) = match &self.turn {
+                Some(turn) => (turn.quiet, turn.survivors.as_slice()),
+                // Nothing of it has run.
+                None => (Some(true), &[][..]),
+            };
+            of.insert("quiet".into(), json!(quiet));
+            of.insert("survivors".into(), json!(survivors));
+        }
+        json!({"safepoint": of})
+    }
+}
+
+/// The name of a session's context, as its client has it.
+pub(super) fn context(kept: &Kept) -> String {
+    kept.setup.named.clone().unwrap_or_else(|| kept.id().to_string())
+}
+
+/// The artifact with this text.
+pub(super) fn artifact(text: &str) -> Value {
+    json!({"artifactId": ANSWER, "parts": [{"text": text}]})
+}
+
+/// A time, as the protocol writes it.
+fn timestamp(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// A question: for a person, and as data for a program.
+fn question(asked: &ApprovalRequest) -> [Value; 2] {
+    let data = json!({
+        "approval": asked.id.to_string(), "digest": asked.digest, "question": asked.question,
+        "tool": asked.tool, "args": asked.args, "expiresAt": asked.expires_at.to_string(),
+    });
+    let text = format!("`{}` needs an approval. Answer `approve`; any other text is a no.", asked.tool);
+    [json!({"text": text}), json!({"data": data, "mediaType": "application/json"})]
+}
+
+/// What the item says, while the store has it.
+fn asked(row: &InboxRow) -> Option<SaidMessage> {
+    let (text, _policy) = decode_row::<String>(row).ok()?;
+    let id = row.client_id.clone().unwrap_or_else(|| format!("item-{}", row.number));
+    Some(SaidMessage { id, text })
+}
+
+/// What is not there is a task that is not there.
+pub(super) fn hidden(problem: Problem) -> Problem {
+    if problem.status() == StatusCode::NOT_FOUND { refusal::no_task() } else { problem }
+}
