@@ -23,6 +23,7 @@
 mod problem;
 
 mod access;
+mod acp;
 mod answer;
 mod ask;
 mod caller;
@@ -38,6 +39,7 @@ mod sse;
 mod surface;
 
 pub use access::{Access, AccessScope, NewToken, Principal, TokenFile, TokenRow};
+pub use acp::AcpServer;
 pub use host::{Host, HostBuilder};
 pub use openapi::document;
 pub use routes::router;

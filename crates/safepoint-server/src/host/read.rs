@@ -4,12 +4,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use safepoint::{
     Receipt,
-    event::Fact,
+    event::{ErrorReport, Fact},
     ids::{SessionId, TurnId},
     raw::{
         JournalFact, StoredStop, read_journal,
         store::{StopRow, Tenure},
     },
+    receipt::Ending,
     session::ItemOutcome,
     store::{Error, Store},
 };
@@ -25,6 +26,8 @@ pub(crate) struct TurnRead {
     pub(crate) outcome: Option<ItemOutcome>,
     answer: Option<String>,
     receipt: Option<Arc<Receipt>>,
+    /// Code and message, if it failed.
+    error: Option<ErrorReport>,
     /// What was alive when nothing more was waited for.
     survivors: Option<Vec<String>>,
     is_stop_observed: bool,
@@ -106,7 +109,10 @@ impl TurnRead {
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,
-            Fact::Settled { receipt, .. } => self.receipt = Some(Arc::clone(receipt)),
+            Fact::Settled { receipt, error } => {
+                self.receipt = Some(Arc::clone(receipt));
+                self.error.clone_from(error);
+            }
             _ => {}
         }
     }
@@ -124,6 +130,17 @@ impl TurnRead {
     /// What it answered, if it completed.
     pub(crate) fn completed(&self) -> Option<String> {
         self.answer.clone().filter(|_| matches!(self.outcome, Some(ItemOutcome::Completed(_))))
+    }
+
+    /// The code of what stopped it, if a stop did.
+    pub(crate) fn stop_code(&self) -> Option<&str> {
+        let receipt = self.receipt.as_ref().filter(|receipt| receipt.ending == Ending::Stopped)?;
+        Some(receipt.stop.as_ref()?.reason.code.as_str())
+    }
+
+    /// Code and message, if it failed.
+    pub(crate) fn failure(&self) -> Option<(&str, &str)> {
+        self.error.as_ref().map(|error| (error.code.as_str(), error.message.as_str()))
     }
 
     fn quiet(&self) -> Option<bool> {
