@@ -24,6 +24,7 @@ mod problem;
 
 mod a2a;
 mod access;
+mod acp;
 mod answer;
 mod ask;
 mod audit;
@@ -45,6 +46,7 @@ mod webhook;
 pub use access::{Access, AccessScope, NewToken, Principal, TokenFile, TokenRow};
 #[cfg(feature = "jwks")]
 pub use access::{Jwks, KeyFetch};
+pub use acp::AcpServer;
 pub use audit::AuditLog;
 pub use host::{Host, HostBuilder};
 pub use openapi::document;

@@ -35,7 +35,7 @@ mod approvals;
 mod events;
 mod health;
 mod items;
-mod sessions;
+pub(crate) mod sessions;
 mod stops;
 pub(crate) mod table;
 

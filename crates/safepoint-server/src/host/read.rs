@@ -12,6 +12,7 @@ use safepoint::{
         JournalFact, StoredStop, read_journal,
         store::{StopRow, Tenure},
     },
+    receipt::Ending,
     session::ItemOutcome,
     store::{Error, Store},
 };
@@ -177,6 +178,17 @@ impl TurnRead {
     /// What it answered, if it completed.
     pub(crate) fn completed(&self) -> Option<String> {
         self.answer.clone().filter(|_| matches!(self.outcome, Some(ItemOutcome::Completed(_))))
+    }
+
+    /// The code of what stopped it, if a stop did.
+    pub(crate) fn stop_code(&self) -> Option<&str> {
+        let receipt = self.receipt.as_ref().filter(|receipt| receipt.ending == Ending::Stopped)?;
+        Some(receipt.stop.as_ref()?.reason.code.as_str())
+    }
+
+    /// Code and message, if it failed.
+    pub(crate) fn failure(&self) -> Option<(&str, &str)> {
+        self.error.as_ref().map(|error| (error.code.as_str(), error.message.as_str()))
     }
 
     fn quiet(&self) -> Option<bool> {

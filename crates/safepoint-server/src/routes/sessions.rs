@@ -78,7 +78,11 @@ pub(crate) async fn list(call: Call) -> Answered<Response> {
     }
 }
 
-fn cursor(after: &str) -> Answered<PageCursor> {
+/// The place that a list continues behind.
+///
+/// # Errors
+/// If the text names none.
+pub(crate) fn cursor(after: &str) -> Answered<PageCursor> {
     let found = after.split_once('~').and_then(|(updated, id)| {
         Some(PageCursor { updated: updated.parse::<Timestamp>().ok()?, id: SessionId::from(id) })
     });
