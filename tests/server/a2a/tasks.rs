@@ -4,7 +4,7 @@ use safepoint_server::{AccessScope, Principal};
 use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::json;
 
-use super::{id, message, ours, over, state, to_task, world};
+use super::{id, message, ours, over, refused, state, to_task, world};
 use crate::world::{says, served};
 
 /// S13.19: a message begins a task, which is one item of the session that its context is.
@@ -97,18 +97,29 @@ async fn a_message_to_a_task_that_runs_steers_it() {
     let mut gate = model.gate();
     let world = over(agent).await;
     let task = id(&world.client.begun("m-1", "Write a report.").await);
-    let request = gate.request().await;
+    drop(gate.request().await);
     let params = json!({"message": to_task(&task, "m-2", "Only the summary."), "configuration": {"returnImmediately": true}});
     let steered = world.client.result("SendMessage", params).await;
-    assert_eq!((steered["task"]["id"].as_str(), state(&steered["task"])), (Some(task.as_str()), "TASK_STATE_WORKING"));
-    request.reply(Reply::text("A draft."));
-    let second = gate.request().in_time("the round of the steer").await;
-    assert!(second.text().contains("Only the summary."), "{}", second.text());
-    second.reply(Reply::text("The summary."));
+    assert_eq!(
+        (steered["task"]["id"].as_str(), state(&steered["task"])),
+        (Some(task.as_str()), "TASK_STATE_WORKING")
+    );
+    let mut next = model.gate();
+    gate.script(&Reply::text("A draft."));
+    gate.headers();
+    gate.finish();
+    let second = next.request().in_time("the round of the steer").await;
+    assert!(second.body.to_string().contains("Only the summary."), "{}", second.body);
+    next.script(&Reply::text("The summary."));
+    next.headers();
+    next.finish();
     let session = task.rsplit_once('.').unwrap().0;
     assert_eq!(world.rest(session, 1).await["outcome"], "completed");
     let over = world.client.task(&task).await;
-    assert_eq!((state(&over), &over["artifacts"][0]["parts"][0]["text"]), ("TASK_STATE_COMPLETED", &json!("The summary.")));
+    assert_eq!(
+        (state(&over), &over["artifacts"][0]["parts"][0]["text"]),
+        ("TASK_STATE_COMPLETED", &json!("The summary."))
+    );
     let history = over["history"].to_string();
     assert!(history.contains("Write a report.") && history.contains("Only the summary."), "{over}");
     let late = json!({"message": to_task(&task, "m-3", "Shorter.")});
@@ -142,9 +153,13 @@ async fn a_message_that_is_none_is_refused() {
 /// S13.19: a task whose turn fails says why.
 #[tokio::test]
 async fn a_task_that_failed_says_why() {
-    let world = world(says([Reply::refused(400, "no such model")])).await;
+    let (_model, agent) = served([refused()]).await;
+    let world = over(agent).await;
     let task = world.client.told(message("m-1", "go")).await;
     assert_eq!((state(&task), &ours(&task)["outcome"]), ("TASK_STATE_FAILED", &json!("failed")), "{task}");
-    assert!(task["status"]["message"]["parts"][0]["text"].as_str().unwrap().contains("no such model"), "{task}");
+    assert!(
+        task["status"]["message"]["parts"][0]["text"].as_str().unwrap().contains("no such model"),
+        "{task}"
+    );
     world.end().await;
 }

@@ -1,0 +1,127 @@
+//! A task that asks, and what is a yes to it.
+
+use safepoint::{AgentBuilder, tool};
+use safepoint_server::{AccessScope, Principal};
+use safepoint_testkit::script::Reply;
+use serde_json::{Value, json};
+
+use super::{id, message, state, to_task, world};
+use crate::world::{World, says};
+
+/// Pays a supplier.
+#[tool(effect = "keyed", approval = "required")]
+async fn pay(cents: u64) -> String {
+    format!("paid {cents}")
+}
+
+fn payer(then: Reply) -> AgentBuilder {
+    says([Reply::call("pay", json!({"cents": 12000})), then]).tool(pay)
+}
+
+/// A task that asks, and the data of its question.
+async fn asked(world: &World) -> (String, Value) {
+    let task = world.client.told(message("m-1", "Pay Acme.")).await;
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let parts = task["status"]["message"]["parts"].as_array().unwrap();
+    assert!(parts[0]["text"].as_str().unwrap().contains("pay"), "{task}");
+    let data = parts.iter().find_map(|part| part.get("data")).unwrap();
+    assert_eq!((&data["tool"], &data["args"]), (&json!("pay"), &json!({"cents": 12000})), "{task}");
+    (id(&task), data.clone())
+}
+
+/// What the tool gave to the model.
+async fn results(world: &World, task: &str) -> String {
+    let session = task.rsplit_once('.').unwrap().0;
+    world.client.get(&format!("/v1/sessions/{session}/timeline?limit=500")).await.body.to_string()
+}
+
+/// S13.20: exactly `approve` is a yes.
+#[tokio::test]
+async fn approve_as_text_is_a_yes() {
+    let world = world(payer(Reply::text("Done."))).await;
+    let (task, _) = asked(&world).await;
+    let over = world.client.told(to_task(&task, "m-2", "approve")).await;
+    assert_eq!(
+        (state(&over), &over["artifacts"][0]["parts"][0]["text"]),
+        ("TASK_STATE_COMPLETED", &json!("Done."))
+    );
+    assert_eq!(over["id"], task.as_str());
+    assert!(results(&world, &task).await.contains("paid 12000"));
+    world.end().await;
+}
+
+/// S13.20: any other text is a no, and the model reads it.
+#[tokio::test]
+async fn any_other_text_is_a_no() {
+    for text in ["Approve", "approve ", "yes", "approve it", "not before Friday"] {
+        let world = world(payer(Reply::text("Then not."))).await;
+        let (task, _) = asked(&world).await;
+        let over = world.client.told(to_task(&task, "m-2", text)).await;
+        assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
+        let all = results(&world, &task).await;
+        assert!(!all.contains("paid 12000") && all.contains(text.trim()), "{text}: {all}");
+        world.end().await;
+    }
+}
+
+/// S13.9, S13.20: a decision as data is bound to what was asked.
+#[tokio::test]
+async fn a_decision_as_data_is_bound_to_its_question() {
+    let world = world(payer(Reply::text("Done."))).await;
+    let (task, asked) = asked(&world).await;
+    let decide = |id: &str, digest: &Value, decision: &str| {
+        let data = json!({"approval": asked["approval"], "digest": digest, "decision": decision});
+        json!({"message": {"messageId": id, "role": "ROLE_USER", "taskId": task, "parts": [{"data": data}]}})
+    };
+    let other = world.client.rpc("SendMessage", decide("m-2", &json!("sha256:00"), "approve")).await.body;
+    assert_eq!(other["error"]["data"][0]["metadata"]["code"], "other_arguments", "{other}");
+    let none = world.client.rpc("SendMessage", decide("m-3", &asked["digest"], "perhaps")).await.body;
+    assert_eq!(none["error"]["code"], -32602, "{none}");
+    assert_eq!(state(&world.client.task(&task).await), "TASK_STATE_INPUT_REQUIRED");
+    let over = world.client.result("SendMessage", decide("m-4", &asked["digest"], "approve")).await;
+    assert_eq!(state(&over["task"]), "TASK_STATE_COMPLETED", "{over}");
+    assert!(results(&world, &task).await.contains("paid 12000"));
+    let late = world.client.rpc("SendMessage", decide("m-5", &asked["digest"], "deny")).await.body;
+    assert_eq!(late["error"]["data"][0]["metadata"]["code"], "decided_otherwise", "{late}");
+    world.end().await;
+}
+
+/// S13.9, S13.20: who may talk may not decide for that.
+#[tokio::test]
+async fn an_answer_needs_the_scope_of_a_decision() {
+    let world = world(payer(Reply::text("Done."))).await;
+    let (task, _) = asked(&world).await;
+    let talks =
+        world.client_of(Principal::new("talker", [AccessScope::Read, AccessScope::Talk]).seeing_all());
+    let refused = talks.rpc("SendMessage", json!({"message": to_task(&task, "m-2", "approve")})).await;
+    assert_eq!(
+        (refused.status, &refused.body["error"]["data"][0]["metadata"]["code"]),
+        (403, &json!("scope_missing"))
+    );
+    let decides = world.client_of(Principal::new("anna", [AccessScope::Approve]).seeing_all());
+    let over = decides.told(to_task(&task, "m-2", "approve")).await;
+    assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
+    world.end().await;
+}
+
+/// S13.20: one text is no yes to several questions; each takes its own decision.
+#[tokio::test]
+async fn a_text_is_no_yes_to_several_questions() {
+    let both = Reply::call("pay", json!({"cents": 1})).and_call("pay", json!({"cents": 2}));
+    let world = world(says([both, Reply::text("Done.")]).tool(pay)).await;
+    let task = world.client.told(message("m-1", "Pay both.")).await;
+    let (name, parts) = (id(&task), task["status"]["message"]["parts"].as_array().unwrap().clone());
+    let questions: Vec<&Value> = parts.iter().filter_map(|part| part.get("data")).collect();
+    assert_eq!(questions.len(), 2, "{task}");
+    let refused =
+        world.client.refusal("SendMessage", json!({"message": to_task(&name, "m-2", "approve")})).await;
+    assert_eq!(refused.0, -32602);
+    let answer = |data: &Value| json!({"data": {"approval": data["approval"], "digest": data["digest"], "decision": "approve"}});
+    let parts: Vec<Value> = questions.iter().map(|data| answer(data)).collect();
+    let message = json!({"messageId": "m-3", "role": "ROLE_USER", "taskId": name, "parts": parts});
+    let over = world.client.told(message).await;
+    assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
+    let all = results(&world, &name).await;
+    assert!(all.contains("paid 1") && all.contains("paid 2"), "{all}");
+    world.end().await;
+}

@@ -1,0 +1,66 @@
+//! Lists of tasks: the caller's, newest first, page by page.
+
+use safepoint_server::{AccessScope, Principal};
+use safepoint_testkit::script::Reply;
+use serde_json::{Value, json};
+
+use super::{id, message, refused, world};
+use crate::world::says;
+
+/// S13.10, S13.19: a list has the caller's tasks alone, the one that changed last first, and each once over its pages.
+#[tokio::test]
+async fn a_list_has_each_task_once() {
+    let world = world(says((1..=5).map(|number| Reply::text(format!("Answer {number}."))))).await;
+    let mut made = Vec::new();
+    for number in 1..=5 {
+        made.push(id(&world.client.told(message(&format!("m-{number}"), "go")).await));
+    }
+    made.reverse();
+    let (mut seen, mut token) = (Vec::new(), String::new());
+    loop {
+        let page = world.client.result("ListTasks", json!({"pageSize": 2, "pageToken": token})).await;
+        assert_eq!((&page["pageSize"], &page["totalSize"]), (&json!(2), &json!(5)), "{page}");
+        let tasks = page["tasks"].as_array().unwrap();
+        assert!(tasks.iter().all(|task| task.get("artifacts").is_none()), "{page}");
+        seen.extend(tasks.iter().map(id));
+        token = page["nextPageToken"].as_str().unwrap().to_owned();
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(seen, made);
+    let other = world.client_of(Principal::new("other", AccessScope::ALL));
+    assert_eq!(other.result("ListTasks", json!({})).await["tasks"], json!([]));
+    world.end().await;
+}
+
+/// S13.19: a list is of one context, of one state, and of what has changed since.
+#[tokio::test]
+async fn a_list_is_of_what_is_asked_for() {
+    let world = world(says([Reply::text("One."), refused()])).await;
+    let done = world.client.told(message("m-1", "go")).await;
+    let failed = world.client.told(message("m-2", "go")).await;
+    let ids = async |params: Value| {
+        let page = world.client.result("ListTasks", params).await;
+        page["tasks"].as_array().unwrap().iter().map(id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(json!({"contextId": done["contextId"]})).await, [id(&done)]);
+    assert_eq!(ids(json!({"contextId": "nothing"})).await, Vec::<String>::new());
+    assert_eq!(ids(json!({"status": "TASK_STATE_FAILED"})).await, [id(&failed)]);
+    assert_eq!(ids(json!({"statusTimestampAfter": "2100-01-01T00:00:00Z"})).await, Vec::<String>::new());
+    let with = world.client.result("ListTasks", json!({"includeArtifacts": true, "historyLength": 0})).await;
+    for task in with["tasks"].as_array().unwrap() {
+        assert!(task["artifacts"].is_array() && task.get("history").is_none(), "{task}");
+    }
+    for wrong in [
+        json!({"pageSize": 0}),
+        json!({"pageSize": 101}),
+        json!({"status": "DONE"}),
+        json!({"pageToken": "x"}),
+        json!({"historyLength": -1}),
+        json!({"statusTimestampAfter": "soon"}),
+    ] {
+        assert_eq!(world.client.refusal("ListTasks", wrong.clone()).await.0, -32602, "{wrong}");
+    }
+    world.end().await;
+}
