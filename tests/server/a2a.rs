@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use safepoint::{Agent, AgentBuilder, store::MemoryStore};
 use safepoint_server::Surface;
+use safepoint_testkit::script::{Reply as ModelReply, ReplyFault};
 use serde_json::{Value, json};
 
 use super::{
@@ -127,6 +128,12 @@ impl Stream {
             }
         }
     }
+}
+
+/// A reply that is a refusal of the provider.
+pub(super) fn refused() -> ModelReply {
+    let body = json!({"error": {"message": "no such model"}}).to_string();
+    ModelReply::default().fault(ReplyFault::Status { status: 400, body, headers: Vec::new() })
 }
 
 /// The state of a task, or of a change of it.
