@@ -118,7 +118,7 @@ impl Exported {
     /// What turns our spans into those that are exported; of libraries none is.
     pub(super) fn layer<S>(&self) -> Box<dyn Layer<S> + Send + Sync>
     where
-        S: Subscriber + for<'span> LookupSpan<'span>,
+        S: Subscriber + Send + Sync + for<'span> LookupSpan<'span>,
     {
         let Some(traces) = &self.traces else { return Box::new(LevelFilter::OFF) };
         let spans = tracing_opentelemetry::layer()

@@ -166,8 +166,8 @@ impl RunTrace {
         Self(Arc::new(Joint { parent: Some(parent), span: Mutex::default() }))
     }
 
-    /// Links the run's span to another one: something else has changed the run, as a steer does. A run that is over is not
-    /// linked.
+    /// Links the run's span to another one: something else has changed the run, as a steer does. A link that finds no run alive
+    /// waits for its next attempt.
     pub fn link(&self, to: TraceContext) {
         let mut joint = self.0.span.lock();
         match joint.span.clone() {

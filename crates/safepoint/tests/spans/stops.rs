@@ -7,6 +7,7 @@ use safepoint::{
     ids::CallId,
     receipt::{Ending, QuietReport},
     secs,
+    stop::Reach,
 };
 use serde_json::json;
 use tokio::time::timeout;
@@ -29,15 +30,54 @@ fn stop_of(spans: &Spans) -> Collected {
 /// events in order, and no span is an error.
 #[tokio::test(start_paused = true)]
 async fn a_stopped_tree_has_one_stop() {
-    let (spans, _guard) = Spans::collect();
+    for (reach, named) in [(Reach::Root, "root"), (Reach::Tree, "tree")] {
+        let (spans, _guard) = Spans::collect();
+        stopped_tree(reach).await;
+        let lead = "invoke_agent lead";
+        assert_eq!(
+            spans.paths(),
+            [
+                lead.to_owned(),
+                format!("{lead}/chat scripted"),
+                format!("{lead}/invoke_agent helper"),
+                format!("{lead}/invoke_agent helper/chat scripted"),
+                format!("{lead}/invoke_agent helper/execute_tool work"),
+                format!("{lead}/safepoint.stop"),
+            ]
+        );
+        for span in spans.all() {
+            assert!(span.is_over, "{span:?}");
+            assert_ne!(span.field("otel.status_code"), Some("ERROR"), "{span:?}");
+            assert_eq!(span.field("error.type"), None, "{span:?}");
+        }
+        let stop = stop_of(&spans);
+        assert_eq!(stop.events(), ["requested", "observed", "settled"]);
+        for (field, value) in [
+            ("safepoint.stop.mode", "now"),
+            ("safepoint.stop.fired", "now"),
+            ("safepoint.stop.reach", named),
+            ("safepoint.stop.reason", "user"),
+            ("safepoint.stop.escalated", "no"),
+            ("safepoint.stop.quiet", "true"),
+            ("safepoint.ending", "stopped"),
+        ] {
+            assert_eq!(stop.field(field), Some(value), "{field}");
+        }
+        assert!(stop.field("safepoint.stop.phase").is_some_and(|phase| !phase.is_empty()));
+        assert_eq!(stop.field("safepoint.stop.survivors"), None);
+        for span in spans.all() {
+            let said = span.fields.values().find(|value| value.contains("enough") || value.contains("do it"));
+            assert_eq!(said, None, "what was said is in no span");
+        }
+    }
+}
+
+/// A run is stopped whose child run runs a tool, and all of it is quiet.
+async fn stopped_tree(reach: Reach) {
     let work = does("work", |_| std::future::pending());
     let child = agent([ask(&["work"])]).tool(work).build().as_subagent("helper", "for a test");
-    let handle = agent([ask_with(&[("helper", json!({"task": "do it"}))])])
-        .name("lead")
-        .child(child)
-        .build()
-        .run("go")
-        .detach();
+    let lead = agent([ask_with(&[("helper", json!({"task": "do it"}))])]).name("lead").child(child);
+    let handle = lead.build().run("do it").detach();
     call_started(&handle).await;
     let below = loop {
         match handle.children().into_iter().next() {
@@ -46,44 +86,10 @@ async fn a_stopped_tree_has_one_stop() {
         }
     };
     call_started(&below).await;
-    handle.stop(StopRequest::now().with_reason(Reason::user("enough")));
+    handle.stop(StopRequest::now().with_reach(reach).with_reason(Reason::user("enough")));
     assert_eq!(handle.done().await.ending(), Ending::Stopped);
     assert!(matches!(handle.quiet().await, QuietReport::Quiet(_)));
     tokio::task::yield_now().await;
-    let lead = "invoke_agent lead";
-    assert_eq!(
-        spans.paths(),
-        [
-            lead.to_owned(),
-            format!("{lead}/chat scripted"),
-            format!("{lead}/invoke_agent helper"),
-            format!("{lead}/invoke_agent helper/chat scripted"),
-            format!("{lead}/invoke_agent helper/execute_tool work"),
-            format!("{lead}/safepoint.stop"),
-        ]
-    );
-    for span in spans.all() {
-        assert!(span.is_over, "{span:?}");
-        assert_ne!(span.field("otel.status_code"), Some("ERROR"), "{span:?}");
-        assert_eq!(span.field("error.type"), None, "{span:?}");
-    }
-    let stop = stop_of(&spans);
-    assert_eq!(stop.events(), ["requested", "observed", "settled"]);
-    for (field, value) in [
-        ("safepoint.stop.mode", "now"),
-        ("safepoint.stop.fired", "now"),
-        ("safepoint.stop.reach", "tree"),
-        ("safepoint.stop.reason", "user"),
-        ("safepoint.stop.escalated", "no"),
-        ("safepoint.stop.quiet", "true"),
-        ("safepoint.ending", "stopped"),
-    ] {
-        assert_eq!(stop.field(field), Some(value), "{field}");
-    }
-    assert!(stop.field("safepoint.stop.phase").is_some_and(|phase| !phase.is_empty()));
-    assert_eq!(stop.field("safepoint.stop.survivors"), None);
-    let said: Vec<&String> = stop.fields.values().filter(|value| value.contains("enough")).collect();
-    assert!(said.is_empty(), "what was said is in no span: {said:?}");
 }
 
 /// S11.12: each request is an event, and so is what made the stop `Now`: a later request, or the end of its grace.
