@@ -145,9 +145,9 @@ impl World {
     }
 }
 
-/// With this agent by every surface.
+/// With this agent, by Responses too.
 fn builder(store: &Arc<dyn Store>, agent: Agent) -> HostBuilder {
-    Host::builder(Arc::clone(store)).agent("helper", agent).surfaces("helper", Surface::ALL)
+    Host::builder(Arc::clone(store)).agent("helper", agent).surfaces("helper", [Surface::Responses])
 }
 
 /// An agent that says these things.
