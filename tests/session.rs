@@ -79,6 +79,8 @@ mod lent;
 mod lost;
 #[path = "session/meant.rs"]
 mod meant;
+#[path = "session/mute.rs"]
+mod mute;
 #[path = "session/node.rs"]
 mod node;
 #[path = "session/numbered.rs"]
