@@ -13,6 +13,8 @@ mod announced;
 mod aside;
 #[path = "session/at_once.rs"]
 mod at_once;
+#[path = "session/at_rest.rs"]
+mod at_rest;
 #[path = "session/basics.rs"]
 mod basics;
 #[path = "session/behind.rs"]
