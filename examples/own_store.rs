@@ -43,6 +43,7 @@ impl Store for Audited {
         ask_stop(session: &SessionId, stop: StopIntent) -> To<'_, u64>; stops(session: &SessionId, after: u64) -> To<'_, Vec<StopRow>>;
         decide(session: &SessionId, decision: NewDecision) -> To<'_, DecisionResult>;
         approval(session: &SessionId, id: &ApprovalId) -> To<'_, Option<ApprovalRow>>;
+        open_approvals(most: usize, after: Option<ApprovalCursor>) -> To<'_, Vec<SessionApproval>>;
         approvals(session: &SessionId) -> To<'_, Vec<ApprovalRow>>; notice(session: &SessionId) -> To<'_, Changes>;
     }
 }

@@ -13,6 +13,8 @@ mod announced;
 mod aside;
 #[path = "session/at_once.rs"]
 mod at_once;
+#[path = "session/at_rest.rs"]
+mod at_rest;
 #[path = "session/basics.rs"]
 mod basics;
 #[path = "session/behind.rs"]
@@ -79,6 +81,8 @@ mod lent;
 mod lost;
 #[path = "session/meant.rs"]
 mod meant;
+#[path = "session/mute.rs"]
+mod mute;
 #[path = "session/node.rs"]
 mod node;
 #[path = "session/numbered.rs"]

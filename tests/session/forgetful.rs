@@ -5,9 +5,10 @@ use std::sync::Arc;
 use safepoint::{
     ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
-        Among, Appended, ApprovalRow, Cause, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
-        Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
-        PageCursor, Pushed, Rest, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, ChangeStream, Changes,
+        DecisionResult, Due, Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession,
+        NodeLease, NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, StopIntent, StopRow,
+        StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -82,6 +83,7 @@ impl Store for Forgetful {
         decide(session: &SessionId, decision: NewDecision) -> DecisionResult;
         approval(session: &SessionId, id: &ApprovalId) -> Option<ApprovalRow>;
         approvals(session: &SessionId) -> Vec<ApprovalRow>;
+        open_approvals(most: usize, after: Option<ApprovalCursor>) -> Vec<SessionApproval>;
         notice(session: &SessionId) -> Changes;
     }
 

@@ -31,13 +31,13 @@ use super::desk::{Desk, pays};
 const NEVER: Duration = Duration::from_secs(600);
 
 /// An agent with two child runs that work at the same time, a question, and a child run in the background.
-struct Tree {
+pub(crate) struct Tree {
     outer: Desk,
     inner: [Desk; 3],
 }
 
 impl Tree {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let both = Reply::default()
             .and_call("left", json!({"task": "dig"}))
             .and_call("right", json!({"task": "dig"}))
@@ -63,7 +63,10 @@ impl Tree {
         Session::builder(ChatPlanner::new(agent.build()))
     }
 
-    async fn open(&self, store: Arc<dyn Store>) -> Result<Session<String>, safepoint::store::Error> {
+    pub(crate) async fn open(
+        &self,
+        store: Arc<dyn Store>,
+    ) -> Result<Session<String>, safepoint::store::Error> {
         self.chat().open(store, id(), OwnerProcess::here()).await
     }
 }
@@ -86,7 +89,7 @@ async fn said(session: &Session<String>, text: &str) {
 }
 
 /// A turn with a question, and a turn with a background run; all that is shown of them. A session that fails is over sooner.
-async fn shown(session: Session<String>) -> Vec<Event<SessionEvent>> {
+pub(crate) async fn shown(session: Session<String>) -> Vec<Event<SessionEvent>> {
     let mut events = session.events();
     let work = async {
         for text in ["go", "aside"] {

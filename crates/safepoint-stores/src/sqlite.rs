@@ -10,9 +10,10 @@ use rusqlite::Connection;
 use safepoint::{
     ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
-        Among, Appended, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability,
-        Environment, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
-        PageCursor, Pushed, Rest, Since, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        Among, Appended, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
+        Durability, Environment, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease,
+        NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, Since, StopIntent, StopRow, StoreFuture,
+        Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -375,6 +376,14 @@ impl Store for SqliteStore {
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let id = session.clone();
         self.short.ask(move |connection| approvals::list(connection, &id))
+    }
+
+    fn open_approvals(
+        &self,
+        most: usize,
+        after: Option<ApprovalCursor>,
+    ) -> StoreFuture<'_, Vec<SessionApproval>> {
+        self.short.ask(move |connection| approvals::list_open(connection, most, after.as_ref()))
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {

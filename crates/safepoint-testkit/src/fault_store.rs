@@ -16,9 +16,10 @@ use futures_util::{StreamExt as _, stream};
 use safepoint::{
     ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
-        Among, Appended, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes, DecisionResult, Due,
-        Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
-        PageCursor, Pushed, Rest, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
+        DecisionResult, Due, Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession,
+        NodeLease, NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, StopIntent, StopRow,
+        StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -306,6 +307,7 @@ impl Store for FaultStore {
         decide(session: SessionId; decision: NewDecision) -> DecisionResult;
         approval(session: SessionId, id: ApprovalId;) -> Option<ApprovalRow>;
         approvals(session: SessionId;) -> Vec<ApprovalRow>;
+        open_approvals(; most: usize, after: Option<ApprovalCursor>) -> Vec<SessionApproval>;
         notice(session: SessionId;) -> Changes;
     }
 

@@ -1,7 +1,9 @@
 //! Questions: listed, and answered once, bound to the digest and to who answers (S13.9).
 
+use std::collections::HashMap;
+
 use axum::{http::StatusCode, response::Response};
-use safepoint::{approval::Decision, raw::store::ApprovalState};
+use safepoint::{approval::Decision, ids::SessionId, raw::store::SessionApproval, store::Error};
 
 use super::{Call, json, sessions::MOST};
 use crate::{
@@ -15,30 +17,39 @@ pub(crate) async fn list(call: Call) -> Answered<Response> {
     json(StatusCode::OK, &ListPage { data, next: None })
 }
 
-/// The open questions of all sessions that wait for a decision, those that changed last first.
+/// The open questions of all sessions, those that were asked first first.
 pub(crate) async fn all(call: Call) -> Answered<Response> {
-    let mut data = Vec::new();
-    let mut older = None;
+    let (mut data, mut seen) = (Vec::new(), HashMap::new());
+    let mut after = None;
     loop {
-        let rows = call.by.store().list(MOST, older).await?;
-        let is_last = rows.len() < MOST;
-        older = rows.last().map(safepoint::store::SessionRow::older);
-        for row in rows {
-            let setup = Setup::of(&row);
-            // At work, too: a question is asked while the turn runs, before the turn is suspended.
-            if !matches!(row.label.as_str(), "suspended" | "running")
-                || !call.by.who.sees(&setup.principal, &setup.agent)
-            {
-                continue;
-            }
-            let approvals = call.by.store().approvals(&row.id).await?;
-            let open = approvals.iter().filter(|approval| approval.state == ApprovalState::Open);
-            data.extend(open.filter_map(|approval| shown(&row.id, approval)));
+        let page = call.by.store().open_approvals(MOST, after).await?;
+        let is_last = page.len() < MOST;
+        after = page.last().map(SessionApproval::after);
+        for SessionApproval { session, row } in &page {
+            let is_seen = match seen.get(session) {
+                Some(is_seen) => *is_seen,
+                None => {
+                    let is_seen = is_seen(&call, session).await?;
+                    seen.insert(session.clone(), is_seen);
+                    is_seen
+                }
+            };
+            data.extend(shown(session, row).filter(|_| is_seen));
         }
         if is_last {
             return json(StatusCode::OK, &ListPage { data, next: None });
         }
     }
+}
+
+/// Whether the caller may see this session. One that was removed meanwhile has no questions.
+async fn is_seen(call: &Call, session: &SessionId) -> Answered<bool> {
+    let row = match call.by.store().open(session).await {
+        Err(Error::NoSession(_)) => return Ok(false),
+        row => row?,
+    };
+    let setup = Setup::of(&row);
+    Ok(call.by.who.sees(&setup.principal, &setup.agent))
 }
 
 pub(crate) async fn decide(call: Call) -> Answered<Response> {

@@ -1,18 +1,18 @@
 //! Approvals: opened and closed by the holder, decided once, by any process.
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, named_params, params};
 use safepoint::{
     ids::{ApprovalId, CallId, RunId, SessionId},
     raw::store::{
-        ApprovalClose, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse, NewApproval,
-        NewDecision,
+        ApprovalClose, ApprovalCursor, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse,
+        NewApproval, NewDecision, SessionApproval,
     },
     store::Error,
 };
 
 use super::{
-    column::{micros, text, time},
+    column::{int, micros, text, time},
     due,
     fail::Fail,
     sessions,
@@ -77,6 +77,35 @@ pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<Approv
     let key = sessions::key(connection, id)?;
     let mut select = connection.prepare_cached(&format!("{COLUMNS} WHERE session = ?1 ORDER BY key"))?;
     Ok(select.query_map([key], row)?.collect::<Result<_, _>>()?)
+}
+
+/// Those of all sessions that are open, from the index of the open ones alone: it is ordered by the time.
+pub(super) fn list_open(
+    connection: &Connection,
+    most: usize,
+    after: Option<&ApprovalCursor>,
+) -> Result<Vec<SessionApproval>, Fail> {
+    const SELECT: &str = "SELECT a.id, run, call, digest, expires, bytes, at, state, principal, decided, decision, s.id \
+         FROM approvals a JOIN sessions s ON s.key = a.session WHERE a.state = 0";
+    const ORDER: &str = "ORDER BY at, s.id, a.id LIMIT :most";
+    let read = |found: &Row<'_>| {
+        Ok(SessionApproval { row: row(found)?, session: SessionId::from(text(found, 11)?) })
+    };
+    let most = int(most as u64);
+    let rows = match after {
+        Some(ApprovalCursor { at, session, id }) => {
+            let sql = format!("{SELECT} AND at >= :at AND (at, s.id, a.id) > (:at, :session, :id) {ORDER}");
+            let from = named_params! {
+                ":at": micros(*at), ":session": session.as_str(), ":id": id.as_str(), ":most": most,
+            };
+            connection.prepare_cached(&sql)?.query_map(from, read)?.collect::<Result<_, _>>()?
+        }
+        None => {
+            let mut select = connection.prepare_cached(&format!("{SELECT} {ORDER}"))?;
+            select.query_map(named_params! { ":most": most }, read)?.collect::<Result<_, _>>()?
+        }
+    };
+    Ok(rows)
 }
 
 pub(super) fn open(

@@ -8,13 +8,14 @@ use safepoint::{raw::store::Cause, store::Error};
 use super::fail::Fail;
 
 /// Step `n` brings version `n` to `n + 1`; the last one's version is ours.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("schema/1.sql"),
     include_str!("schema/2.sql"),
     include_str!("schema/3.sql"),
     include_str!("schema/4.sql"),
     include_str!("schema/5.sql"),
     include_str!("schema/6.sql"),
+    include_str!("schema/7.sql"),
 ];
 
 /// Tells our files from those of others.

@@ -179,7 +179,7 @@ async fn a_store_of_an_older_release_opens() {
         [0, 1].map(|_| scope.spawn(|| open(path, other))).map(|opened| opened.join().unwrap())
     });
     let store = &stores[0];
-    assert_eq!(version(path), 6);
+    assert_eq!(version(path), 7);
     let held = course().await.pop().unwrap();
     // That release did not keep who held a session.
     let held: Vec<Picture> = held.into_iter().map(Picture::without_nodes).collect();
@@ -211,7 +211,7 @@ async fn a_lease_of_an_older_release_still_holds() {
     let (_folder, path) = made(include_str!("../fixtures/5.sql"));
     let (time, lives, outside) = world();
     let store = open(&path, &outside);
-    assert_eq!(version(&path), 6);
+    assert_eq!(version(&path), 7);
     let a = "a".into();
     let holder = store.open(&a).await.unwrap().holder.unwrap();
     assert_eq!(holder.owner, owner(1));

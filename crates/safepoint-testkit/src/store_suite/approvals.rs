@@ -8,7 +8,7 @@ use safepoint::{
     ids::{ApprovalId, SessionId},
     raw::store::{
         ApprovalClose, ApprovalRow, ApprovalState, ApprovalsToWithdraw, DecisionResult, DecisionUse, Lease,
-        NewApproval, NewDecision, StopIntent, Write,
+        NewApproval, NewDecision, SessionApproval, StopIntent, Write,
     },
     store::{Error, Store},
 };
@@ -34,7 +34,8 @@ pub async fn approvals(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     a_question_ends_in_time(&Bed::make(fresh)).await?;
     what_a_stop_took_back_is_not_revived(&Bed::make(fresh)).await?;
     a_stop_takes_back_what_it_means_alone(&Bed::make(fresh)).await?;
-    a_decision_that_came_first_stands(&Bed::make(fresh)).await
+    a_decision_that_came_first_stands(&Bed::make(fresh)).await?;
+    the_open_ones_of_all_sessions_are_listed(&Bed::make(fresh)).await
 }
 
 fn question(bed: &Bed, id: &str) -> NewApproval {
@@ -207,4 +208,52 @@ async fn a_decision_that_came_first_stands(bed: &Bed) -> Result<(), BrokenStore>
     let stands = matches!(q, Some(ApprovalState::Decided { used: DecisionUse::Waiting, .. }));
     must("the decision stands", stands)?;
     same("the other is withdrawn", state(bed, "r").await?, Some(ApprovalState::Withdrawn))
+}
+
+/// The names of what is open, by pages of this size.
+async fn open_by(bed: &Bed, most: usize) -> Result<Vec<String>, BrokenStore> {
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let page = bed.other.open_approvals(most, after).await?;
+        must("no page is larger than was asked for", page.len() <= most)?;
+        after = page.last().map(SessionApproval::after);
+        if after.is_none() {
+            return Ok(names);
+        }
+        for SessionApproval { session, row } in page {
+            let same_row = bed.store.approval(&session, &row.asked.id).await?;
+            same("what is listed is what is there", Some(&row), same_row.as_ref())?;
+            names.push(format!("{session}:{}", row.asked.id));
+        }
+    }
+}
+
+async fn the_open_ones_of_all_sessions_are_listed(bed: &Bed) -> Result<(), BrokenStore> {
+    let (_, a) = asked(bed, &["q", "d"]).await?;
+    let b = bed.held("b").await?.1;
+    // The order is that in which they were asked, and of what was asked at one time that of the names.
+    bed.append(&b, vec![ask(bed, "q"), ask(bed, "p")]).await?;
+    bed.time.pass(Duration::from_secs(1));
+    bed.append(&b, vec![ask(bed, "first of all names"), ask(bed, "w")]).await?;
+    bed.time.pass(Duration::from_secs(1));
+    bed.append(&a, vec![ask(bed, "e"), ask(bed, "x")]).await?;
+    let all = ["a:d", "a:q", "b:p", "b:q", "b:first of all names", "b:w", "a:e", "a:x"];
+    for most in [1, 2, 3, 100] {
+        same("those that are open", open_by(bed, most).await?, all.map(str::to_owned).to_vec())?;
+    }
+    same("none where none is wanted", bed.other.open_approvals(0, None).await?, vec![])?;
+    decide(&bed.other, "d", "ann").await?;
+    bed.append(&a, vec![close("d", ApprovalClose::Used)]).await?;
+    let only = ApprovalsToWithdraw::Only(vec!["w".into()]);
+    bed.other.ask_stop(&"b".into(), StopIntent { approvals: only, ..wish("one run") }).await?;
+    bed.append(&a, vec![close("e", ApprovalClose::Expired), close("x", ApprovalClose::Withdrawn)]).await?;
+    let left = ["a:q", "b:p", "b:q", "b:first of all names"];
+    same("those that are open still", open_by(bed, 2).await?, left.map(str::to_owned).to_vec())?;
+    let refused_write =
+        bed.append(&b, vec![close("p", ApprovalClose::Withdrawn), close("never", ApprovalClose::Used)]).await;
+    refused("a write that fails", refused_write, |error| matches!(error, Error::NoApproval(_)))?;
+    same("has closed nothing", open_by(bed, 3).await?, left.map(str::to_owned).to_vec())?;
+    bed.give_back(&b).await?;
+    bed.other.remove(&"b".into()).await?;
+    same("those of a session that is gone are gone", open_by(bed, 3).await?, vec!["a:q".to_owned()])
 }

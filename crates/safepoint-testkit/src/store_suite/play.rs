@@ -80,6 +80,8 @@ pub enum StoreQuery {
     Approval(ApprovalId),
     /// All of them.
     Approvals,
+    /// The first approvals that are open, of whatever session.
+    OpenApprovals,
     /// Who held the session.
     Tenures,
     /// The nodes.
@@ -100,6 +102,7 @@ impl StoreQuery {
             Self::Stops => in_words(store.stops(session, 0).await),
             Self::Approval(id) => in_words(store.approval(session, id).await),
             Self::Approvals => in_words(store.approvals(session).await),
+            Self::OpenApprovals => in_words(store.open_approvals(MOST, None).await),
             Self::Tenures => in_words(store.tenures(session).await),
             Self::Nodes => in_words(store.nodes().await),
             Self::Notice => in_words(store.notice(session).await),

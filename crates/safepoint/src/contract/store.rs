@@ -33,8 +33,8 @@ mod stop;
 mod uptime;
 
 pub use approval::{
-    ApprovalClose, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse, NewApproval,
-    NewDecision,
+    ApprovalClose, ApprovalCursor, ApprovalRow, ApprovalState, CloseResult, DecisionResult, DecisionUse,
+    NewApproval, NewDecision, SessionApproval,
 };
 pub use chain::{Chain, ChainCheck, ChainReader, ChainSummary};
 pub use due::{Change, Due, MOST_TRIES, NAMED_AGAIN_AFTER, PARKED, Tenure, retry_after};
@@ -193,6 +193,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Every approval of the session, oldest first.
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>>;
+
+    /// The approvals of all sessions that are open, at most `most`, those asked first first; the next page is those `after` the last of
+    /// these. What was decided, withdrawn or has expired costs nothing.
+    fn open_approvals(
+        &self,
+        most: usize,
+        after: Option<ApprovalCursor>,
+    ) -> StoreFuture<'_, Vec<SessionApproval>>;
 
     /// What others may have put into this session: the newest number of each kind.
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes>;

@@ -150,7 +150,11 @@ impl<T: Item> SessionBuilder<T> {
             inbox: Inbox::new(mailbox.clone(), self.settings.inbox, self.keeps_late),
             planner: self.planner.clone(),
             mailbox,
-            feed: Arc::new(Feed::new(self.retained_deltas)),
+            feed: Arc::new(match &stored {
+                // The journal has what is forgotten.
+                Some(_) => Feed::forgetting(self.retained_deltas),
+                None => Feed::new(self.retained_deltas),
+            }),
             view: Mutex::new(None),
             runs: SessionRuns::new(),
             exit: OnceLock::new(),

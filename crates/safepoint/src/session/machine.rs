@@ -62,6 +62,8 @@ pub(crate) struct Machine {
     /// Whether a background run is alive.
     has_background: bool,
     inheritance: Inheritance,
+    /// Whether a store keeps it: what waits for a decision waits there too.
+    is_stored: bool,
 }
 
 /// What another owner left. Exhaustive: it has arrived; or it arrives, and nothing begins before; and then it begins nothing by itself,
@@ -154,6 +156,7 @@ impl Machine {
             is_broken: false,
             has_background: false,
             inheritance: Inheritance::Here,
+            is_stored: false,
         }
     }
 
@@ -162,7 +165,8 @@ impl Machine {
         let left = left.map(|(turn, items, is_suspended)| Box::new(EarlyTurn { turn, items, is_suspended }));
         // Items from before keep waiting: a turn that ended early is resumed by a person, or by a newer item.
         let barrier = left.as_ref().map(|_| ItemId::new(u64::MAX));
-        Self { turns, left, barrier, inheritance: Inheritance::Arriving, ..Self::new(rules) }
+        let inheritance = Inheritance::Arriving;
+        Self { turns, left, barrier, inheritance, is_stored: true, ..Self::new(rules) }
     }
 
     /// What waits from before begins nothing by itself, whether a turn was left or not.
@@ -241,13 +245,19 @@ impl Machine {
         } else if self.inheritance != Inheritance::Here || self.resume_if_wanted(out) || self.plan(out) {
             self.idleness.busy();
         } else {
-            let is_idle = self.waiting.is_empty() && !self.is_suspended() && !self.has_background;
-            self.idleness.idle(is_idle.then_some(now));
+            self.idleness.idle(self.is_idle().then_some(now));
             if self.idleness.over_at().is_some_and(|over| over <= now) {
                 self.idleness.expire();
                 self.end(ExitKind::Idle, out);
             }
         }
+    }
+
+    /// Whether, between turns, nothing is to be done here. A turn that waits for a decision waits in a store without its owner, and
+    /// so does what waits behind it.
+    pub(crate) fn is_idle(&self) -> bool {
+        let is_at_rest = if self.is_suspended() { self.is_stored } else { self.waiting.is_empty() };
+        is_at_rest && !self.has_background
     }
 
     /// Settles everything that has no place any more: the session is over.

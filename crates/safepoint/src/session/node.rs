@@ -24,7 +24,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{builder::engine, journal::OnLease, stop::SessionStop};
+use super::{
+    builder::engine,
+    journal::{OnLease, opened},
+    stop::SessionStop,
+};
 use crate::{
     contract::store::{self, Error, Leaving, NewNode, NodeLease, OwnerProcess, Rest, Store},
     sync::{Mutex, callback},
@@ -179,7 +183,7 @@ pub(super) struct Member {
 
 impl Member {
     async fn join(store: Arc<dyn Store>, new: NewNode, beat_every: Duration) -> Result<Arc<Self>, Error> {
-        let lease = store.join(new).await?;
+        let lease = opened(store.join(new)).await?;
         Ok(Arc::new(Self {
             store,
             lease,

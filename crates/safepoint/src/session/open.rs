@@ -6,7 +6,7 @@ use super::{
     Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
     builder::engine,
     driver::Driver,
-    journal::{Journal, LeftTurn, Recovered, begin_with, given, reconcile, recover},
+    journal::{Journal, LeftTurn, Recovered, begin_with, given, looked, opened, reconcile, recover},
     machine::Machine,
     node::{Member, Node},
     outcome::ItemOutcome,
@@ -136,7 +136,7 @@ impl<T: Item> SessionBuilder<T> {
         found: (SessionRow, Option<Arc<u64>>),
     ) -> Result<Session<T>, Error> {
         member.is_usable()?;
-        let lease = member.store().acquire(&found.0.id, member.lease()).await?;
+        let lease = opened(member.store().acquire(&found.0.id, member.lease())).await?;
         self.take(member, found, lease).await
     }
 
@@ -205,7 +205,7 @@ impl<T: Item> SessionBuilder<T> {
         id: &SessionId,
         first: Option<NewItem>,
     ) -> Result<(SessionRow, Option<u64>), Error> {
-        match store.open(id).await {
+        match looked(store.open(id)).await {
             Err(Error::NoSession(_)) => {}
             found => return Ok((found?, None)),
         }
@@ -216,9 +216,9 @@ impl<T: Item> SessionBuilder<T> {
         let records = given(&self.history)?;
         let items = Vec::from_iter(first);
         let new = NewSession { setup, items, records, ..NewSession::of(id.clone()) };
-        match store.create(new).await {
+        match opened(store.create(new)).await {
             // Another process created it in between: open that one.
-            Err(Error::SessionExists(_)) => Ok((store.open(id).await?, None)),
+            Err(Error::SessionExists(_)) => Ok((looked(store.open(id)).await?, None)),
             created => Ok((created?, number)),
         }
     }
@@ -233,10 +233,10 @@ impl<T: Item> SessionBuilder<T> {
     ) -> Result<Session<T>, Error> {
         let node = Member::alone(Arc::clone(&store), owner).await?;
         let id = found.0.id.clone();
-        let lease = match store.acquire(&id, node.lease()).await {
+        let lease = match opened(store.acquire(&id, node.lease())).await {
             Err(Error::Parked(..)) => {
-                store.unpark(&id).await?;
-                store.acquire(&id, node.lease()).await
+                opened(store.unpark(&id)).await?;
+                opened(store.acquire(&id, node.lease())).await
             }
             acquired => acquired,
         };
@@ -301,7 +301,7 @@ impl<T: Item> SessionBuilder<T> {
         if let Some(first) = first {
             watcher.leave(*first);
         }
-        watcher.look().await?;
+        looked(watcher.look()).await?;
         shared.mailbox.post(super::message::SessionMessage::Inherited);
         drop(engine().spawn("session", driver.into_task()));
         drop(engine().spawn("session's watcher", watcher.watch()));
@@ -322,7 +322,7 @@ impl<T: Item> SessionBuilder<T> {
         found: &Recovered,
         first: Option<&u64>,
     ) -> Result<(Vec<(ItemId, T)>, Machine), Error> {
-        let rows = journal.store().inbox(journal.session()).await?;
+        let rows = looked(journal.store().inbox(journal.session())).await?;
         let waits =
             |number: u64| rows.iter().any(|row| row.number == number && row.state == ItemState::Waiting);
         if let Some(gone) = first.copied().filter(|first| !waits(*first)) {

@@ -81,7 +81,8 @@ impl SessionStop {
     }
 
     /// Once the session was idle for `idle`: no turn, nothing queued, nothing suspended, and no background
-    /// run alive, whether it runs or waits for a person. A running turn is not touched (S6.8).
+    /// run alive, whether it runs or waits for a person. A running turn is not touched (S6.8). In a session that a store keeps, a
+    /// turn that waits for a decision, and what is queued behind it, wait in the store: the session is idle (S6.21).
     pub fn when_idle_for(idle: Duration) -> Self {
         Self::new(StopWhen::WhenIdle(idle), StopRequest::graceful_unbounded())
     }

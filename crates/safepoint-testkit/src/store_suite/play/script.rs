@@ -122,7 +122,7 @@ fn no_owner(a: &SessionId) -> Vec<PlayStep> {
 }
 
 /// Each request that changes nothing.
-fn looks() -> [StoreQuery; 11] {
+fn looks() -> [StoreQuery; 12] {
     [
         StoreQuery::Row,
         StoreQuery::List,
@@ -132,6 +132,7 @@ fn looks() -> [StoreQuery; 11] {
         StoreQuery::Stops,
         StoreQuery::Approval("q".into()),
         StoreQuery::Approvals,
+        StoreQuery::OpenApprovals,
         StoreQuery::Tenures,
         StoreQuery::Nodes,
         StoreQuery::Notice,

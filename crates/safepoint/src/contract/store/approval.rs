@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::value::ids::{ApprovalId, CallId, RunId};
+use crate::value::ids::{ApprovalId, CallId, RunId, SessionId};
 
 use super::error::Error;
 
@@ -114,6 +114,36 @@ pub struct ApprovalRow {
     pub at: Timestamp,
     /// Its state.
     pub state: ApprovalState,
+}
+
+/// An approval, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionApproval {
+    /// The session that asks.
+    pub session: SessionId,
+    /// The approval.
+    pub row: ApprovalRow,
+}
+
+impl SessionApproval {
+    /// The cursor for a list that continues after this one.
+    #[must_use]
+    pub fn after(&self) -> ApprovalCursor {
+        let ApprovalRow { asked, at, .. } = &self.row;
+        ApprovalCursor { at: *at, session: self.session.clone(), id: asked.id.clone() }
+    }
+}
+
+/// Where the next page of a list of approvals begins: after this one. Approvals that were asked at the same time are ordered by these
+/// names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ApprovalCursor {
+    /// When it was asked.
+    pub at: Timestamp,
+    /// The session that asks.
+    pub session: SessionId,
+    /// Its name within the session.
+    pub id: ApprovalId,
 }
 
 impl ApprovalRow {

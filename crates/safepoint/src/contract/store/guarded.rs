@@ -11,10 +11,10 @@ use futures_core::Stream;
 use futures_util::stream;
 
 use super::{
-    Among, Appended, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes, DecisionResult, Due,
-    Durability, Error, InboxRow, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease,
-    NodeRow, Page, PageCursor, Pushed, Rest, SessionRow, StopIntent, StopRow, Store, StoreFuture, Tenure,
-    Withdrawn, Write,
+    Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
+    DecisionResult, Due, Durability, Error, InboxRow, Lease, Leaving, NewDecision, NewItem, NewNode,
+    NewSession, NodeLease, NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, SessionRow, StopIntent,
+    StopRow, Store, StoreFuture, Tenure, Withdrawn, Write,
 };
 use crate::{
     sync::callback::{self, Foreign, Panicked},
@@ -212,6 +212,14 @@ impl Store for Foreign<dyn Store> {
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         let session = session.clone();
         look(self, move |store| store.approvals(&session))
+    }
+
+    fn open_approvals(
+        &self,
+        most: usize,
+        after: Option<ApprovalCursor>,
+    ) -> StoreFuture<'_, Vec<SessionApproval>> {
+        look(self, move |store| store.open_approvals(most, after))
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {

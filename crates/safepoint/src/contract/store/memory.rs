@@ -14,10 +14,10 @@ use crate::sync::Mutex;
 use crate::value::ids::{ApprovalId, NodeId, SessionId};
 
 use super::{
-    Among, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability, Environment,
-    Error, InboxRow, JournalEntry, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession, NodeLease,
-    NodeRow, Page, PageCursor, Pushed, Record, Rest, SessionRow, Since, StopIntent, StopRow, Store,
-    StoreFuture, Tenure, Withdrawn, Write, journal::Appended,
+    Among, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability,
+    Environment, Error, InboxRow, JournalEntry, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession,
+    NodeLease, NodeRow, Page, PageCursor, Pushed, Record, Rest, SessionApproval, SessionRow, Since,
+    StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write, journal::Appended,
 };
 
 mod append;
@@ -150,6 +150,20 @@ impl MemoryState {
         let held = session.held.as_ref();
         let holder = held.and_then(|held| Some(self.members.get(&held.node)?.row.as_holder(held.since)));
         Ok(session.row(id, holder))
+    }
+
+    fn open_approvals(&self, most: usize, after: Option<&ApprovalCursor>) -> Vec<SessionApproval> {
+        let mut open: Vec<SessionApproval> = self
+            .sessions
+            .iter()
+            .flat_map(|(id, session)| {
+                session.side.still_open().map(|row| SessionApproval { session: id.clone(), row: row.clone() })
+            })
+            .filter(|found| after.is_none_or(|after| found.after() > *after))
+            .collect();
+        open.sort_by_cached_key(SessionApproval::after);
+        open.truncate(most);
+        open
     }
 
     fn remove(&mut self, id: &SessionId, outside: &Environment) -> Result<(), Error> {
@@ -299,6 +313,14 @@ impl Store for MemoryStore {
 
     fn approvals(&self, session: &SessionId) -> StoreFuture<'_, Vec<ApprovalRow>> {
         self.read_one(session, |session| Ok(session.side.approvals.clone()))
+    }
+
+    fn open_approvals(
+        &self,
+        most: usize,
+        after: Option<ApprovalCursor>,
+    ) -> StoreFuture<'_, Vec<SessionApproval>> {
+        ready(Ok(self.state.lock().open_approvals(most, after.as_ref())))
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {

@@ -16,7 +16,7 @@ use crate::{
         outcome::Suspended,
         shared::{AllowList, Closing, Closings, DecideError},
     },
-    session::journal::{Journal, in_time},
+    session::journal::{Journal, in_time, looked},
     sync,
     value::{
         approval::{ApprovalKind, ApprovalRequest, Ruled},
@@ -259,7 +259,7 @@ impl<T: Item> Driver<T> {
         let Some(journal) = self.recorder.journal.clone().filter(|_| self.machine.is_suspended()) else {
             return Ok(());
         };
-        let rows = journal.store().approvals(journal.session()).await?;
+        let rows = looked(journal.store().approvals(journal.session())).await?;
         let open = rows.iter().filter(|row| matches!(row.state, ApprovalState::Open));
         self.approvals.overdue = open.map(|row| row.asked.expires).min().map(look_for);
         Ok(())

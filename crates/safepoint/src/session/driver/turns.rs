@@ -110,6 +110,7 @@ impl<T: Item> Driver<T> {
         let items = self.machine.items().to_vec();
         let started = SessionEvent::TurnStarted { turn, items, run: handle.clone(), input };
         self.show_recorded(started, position);
+        self.forget_old_turns();
         let shared = Arc::clone(&self.cx.shared);
         let (bound, journal) = (self.cx.settings.quiet, self.recorder.journal.clone());
         let follower = Follower { turn, handle: handle.clone(), shared, bound, journal };
@@ -117,6 +118,16 @@ impl<T: Item> Driver<T> {
         match &self.cx.settings.reader {
             None => self.cx.shared.mailbox.post(SessionMessage::Read(turn)),
             Some(reader) => self.read(turn, reader.clone(), handle),
+        }
+    }
+
+    /// Old turns are read in the journal. While a background run of one is alive, what began it stays.
+    fn forget_old_turns(&self) {
+        const TURNS: usize = 2;
+        const EVENTS: usize = 1024;
+        if self.turns.background.is_empty() {
+            let begins = |event: &SessionEvent| matches!(event, SessionEvent::TurnStarted { .. });
+            self.cx.shared.feed.forget((TURNS, EVENTS), begins);
         }
     }
 

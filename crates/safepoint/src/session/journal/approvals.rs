@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{InheritedTurn, Journal, JournalLine, LeftTurn, Recovered};
+use super::{InheritedTurn, Journal, JournalLine, LeftTurn, Recovered, in_time, looked};
 use crate::{
     contract::{
         log::RunRecord,
@@ -29,7 +29,7 @@ pub(in crate::session) async fn reconcile(journal: &Journal, found: &mut Recover
     if found.left.is_none() && found.background.is_empty() {
         return Ok(());
     }
-    let rows = journal.store().approvals(journal.session()).await?;
+    let rows = looked(journal.store().approvals(journal.session())).await?;
     let mut writes = Vec::new();
     if let Some(left) = found.left.as_mut().filter(|_| !rows.is_empty()) {
         writes = close_withdrawn(left, &rows).await?;
@@ -74,7 +74,7 @@ pub(super) async fn answer_as_before(
     });
     let Some((before, principal, bytes)) = answers.next_back() else { return Ok(()) };
     let decision = NewDecision { id: asked.id.clone(), digest: asked.digest.clone(), principal, bytes };
-    journal.store().decide(journal.session(), decision).await?;
+    in_time(journal.store().decide(journal.session(), decision)).await?;
     journal.append(vec![Write::CloseApproval(before, ApprovalClose::Used)], Durability::Recorded).await?;
     Ok(())
 }

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use super::{Grown, Journal, JournalLine, PAGE};
+use super::{Grown, Journal, JournalLine, PAGE, look::looked};
 use crate::{
     contract::store::{Cause, Durability, Error, Record, Write},
     value::{
@@ -77,7 +77,7 @@ pub(in crate::session) async fn begin_with(journal: &Journal, history: &History)
 async fn begun(journal: &Journal) -> Result<Option<History>, Error> {
     let (mut begun, mut from) = (None, Some(0));
     while let Some(position) = from {
-        let page = journal.store().read(journal.session(), position, PAGE).await?;
+        let page = looked(journal.store().read(journal.session(), position, PAGE)).await?;
         for entry in page.entries {
             let damaged = |damage| Error::Damaged(journal.session().clone(), damage);
             let record = entry.record.map_err(damaged)?;

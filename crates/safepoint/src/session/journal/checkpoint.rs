@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Journal, line::Grown, mark};
+use super::{Journal, line::Grown, look::looked, mark};
 use crate::{
     contract::store::{Chain, JournalEntry, Record, Write},
     run::shared::AllowState,
@@ -152,7 +152,7 @@ pub(super) async fn newest(journal: &Journal, head: u64) -> Option<FoundCheckpoi
     while to > head / 2 {
         let from = to.saturating_sub(look);
         let most = usize::try_from(to - from).ok()?;
-        let page = journal.store().read(journal.session(), from, most).await.ok()?;
+        let page = looked(journal.store().read(journal.session(), from, most)).await.ok()?;
         let found = page.entries.iter().rev().find_map(|entry| {
             let record = entry.record.as_ref().ok().filter(|record| record.is_checkpoint())?;
             Some((entry.position, record))
@@ -176,7 +176,7 @@ async fn read(journal: &Journal, position: u64, record: &Record) -> Option<Folde
     while let Some(Earlier { position, mark: expected }) = after {
         // Each stands before the one that continues it, so this ends.
         let is_earlier = position < last;
-        let page = journal.store().read(session, position, 1).await.ok().filter(|_| is_earlier)?;
+        let page = looked(journal.store().read(session, position, 1)).await.ok().filter(|_| is_earlier)?;
         let record = page.entries.into_iter().next()?.record.ok()?;
         let earlier = parsed(&record).filter(|_| mark(session, &record).to_string() == expected)?;
         grown.push(earlier.history);

@@ -7,6 +7,7 @@ use safepoint_scope::Code;
 use super::{
     InheritedTurn, Journal, JournalLine, PAGE, TurnLog,
     checkpoint::{self, EVERY, Folded, FoundCheckpoint, Sides},
+    look::looked,
     turn_log::restore,
 };
 use crate::{
@@ -136,7 +137,7 @@ async fn fold(journal: &Journal) -> Result<Fold, store::Error> {
         return Fold::default().read_on(journal).await;
     }
     // No other owner appends to it any more.
-    let row = journal.store().open(journal.session()).await?;
+    let row = looked(journal.store().open(journal.session())).await?;
     if let Some(found) = checkpoint::newest(journal, row.head).await {
         let fold = Fold::from(found).read_on(journal).await;
         if let Ok(fold) = fold
@@ -210,7 +211,7 @@ impl Fold {
         while let Some(position) = from.filter(|from| until.is_none_or(|until| *from < until)) {
             let most =
                 until.map_or(PAGE, |until| usize::try_from(until - position).unwrap_or(PAGE).min(PAGE));
-            let page = journal.store().read(journal.session(), position, most).await?;
+            let page = looked(journal.store().read(journal.session(), position, most)).await?;
             page.entries.into_iter().try_for_each(|entry| self.pass(journal, entry))?;
             from = page.next;
         }

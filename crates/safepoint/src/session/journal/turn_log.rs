@@ -8,7 +8,9 @@ use std::{
 
 use futures_core::future::BoxFuture;
 
-use super::{APPEND, Journal, JournalLine, PAGE, approvals::answer_as_before, line::Grown, within};
+use super::{
+    APPEND, Journal, JournalLine, PAGE, approvals::answer_as_before, line::Grown, look::looked, within,
+};
 use crate::{
     contract::{
         log::{Log, LogError, RunRecord},
@@ -248,8 +250,9 @@ impl TurnLog {
         let mut records = Vec::new();
         let mut from = Some(self.from);
         while let Some(position) = from {
-            let page =
-                journal.store().read(journal.session(), position, PAGE).await.map_err(LogError::new)?;
+            let page = looked(journal.store().read(journal.session(), position, PAGE))
+                .await
+                .map_err(LogError::new)?;
             for entry in page.entries {
                 let record = entry.record.map_err(LogError::new)?;
                 if record.is_checkpoint() {

@@ -225,6 +225,18 @@ fn idleness_in_every_order() {
     assert!(states > 5_000, "only {states} states: the search has lost its way");
 }
 
+/// S6.21, S6.8: a stored session whose turn waits for a decision is idle, however decisions, arrivals and stops interleave with that.
+#[test]
+fn idleness_of_what_waits_in_a_store() {
+    let budget = Budget { pushes: 1, stops: 2, resumes: 1, ticks: 3, turns: 1, ..NONE };
+    for stored in [&[][..], &[PushKind::Enqueue]] {
+        let opened = World::new(RULES, budget).opened(RULES, Some(true), stored);
+        let states = explore_from(opened, &[PushKind::Enqueue, STEER_OR_QUEUE]);
+        println!("idleness in a store: {states} states");
+        assert!(states > 500, "only {states} states: the search has lost its way");
+    }
+}
+
 /// S6.13, S6.1: the entrance before the machine: in whatever order items are accepted, received and stopped,
 /// a plan sees all items accepted before it, in the order of acceptance, and what arrives while the planner
 /// runs is planned too.

@@ -11,7 +11,7 @@ use std::{
     hash::BuildHasher as _,
     pin::Pin,
     sync::{
-        Arc, LazyLock,
+        Arc, LazyLock, Weak,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
@@ -77,6 +77,8 @@ struct FeedState<K> {
     /// The weight of all deltas.
     weight: usize,
     is_closed: bool,
+    /// Where the readers are, if old events may be forgotten behind all of them.
+    readers: Option<Box<Vec<Weak<AtomicU64>>>>,
 }
 
 /// The total weight of provisional events that are kept for readers that lag; the newest is kept in any case.
@@ -93,7 +95,8 @@ fn name_of_stream() -> u64 {
 impl<K: StreamEvent> Feed<K> {
     pub(crate) fn new(retained_deltas: usize) -> Self {
         let (stream, events) = (name_of_stream(), VecDeque::new());
-        let state = FeedState { stream, events, next: 0, deltas: 0, weight: 0, is_closed: false };
+        let state =
+            FeedState { stream, events, next: 0, deltas: 0, weight: 0, is_closed: false, readers: None };
         Self {
             state: Mutex::new(state),
             grown: Notify::new(),
@@ -105,6 +108,31 @@ impl<K: StreamEvent> Feed<K> {
     /// A feed whose events are also shown elsewhere.
     pub(crate) fn relayed(retained_deltas: usize, relay: Relay<K>) -> Self {
         Self { relay: Some(relay), ..Self::new(retained_deltas) }
+    }
+
+    /// A feed of which old events may be [forgotten](Self::forget): they can be read elsewhere.
+    pub(crate) fn forgetting(retained_deltas: usize) -> Self {
+        let feed = Self::new(retained_deltas);
+        feed.state.lock().readers = Some(Box::default());
+        feed
+    }
+
+    /// Forgets what was shown before the last `parts`, each of which begins with an event that `begins` accepts. The last `most`
+    /// events stay, and so does what a reader that is there has still to read. A reader that comes later learns how many it missed.
+    pub(crate) fn forget(&self, (parts, most): (usize, usize), begins: impl Fn(&K) -> bool) {
+        let mut state = self.state.lock();
+        let begun = state.events.iter().enumerate().rev().filter(|(_, event)| begins(&event.kind));
+        let of_parts = begun.take(parts).last().map_or(0, |(place, _)| place);
+        let count = of_parts.min(state.events.len().saturating_sub(most)).min(state.read_by_all());
+        let forgotten: Vec<Event<K>> = state.events.drain(..count).collect();
+        let deltas = forgotten.iter().filter(|event| event.kind.is_provisional());
+        let (mut number, mut weight) = (0, 0);
+        deltas.for_each(|event| (number, weight) = (number + 1, weight + event.kind.weight()));
+        state.deltas -= number;
+        state.weight -= weight;
+        drop(state);
+        // What they hold is dropped without the lock.
+        drop(forgotten);
     }
 
     /// Sets how many provisional events are kept, before any is shown.
@@ -159,7 +187,28 @@ impl<K: StreamEvent> Feed<K> {
     }
 
     pub(crate) fn read(self: &Arc<Self>, from: u64) -> Events<K> {
-        Events { feed: Arc::clone(self), next: from, growth: None }
+        let place = self.state.lock().place_at(from);
+        Events { feed: Arc::clone(self), next: from, place, growth: None }
+    }
+}
+
+impl<K> FeedState<K> {
+    /// Where a reader is that begins here, if that matters.
+    fn place_at(&mut self, next: u64) -> Option<Arc<AtomicU64>> {
+        let readers = self.readers.as_mut()?;
+        let place = Arc::new(AtomicU64::new(next));
+        readers.push(Arc::downgrade(&place));
+        Some(place)
+    }
+
+    /// How many events no reader that is there has still to read.
+    fn read_by_all(&mut self) -> usize {
+        let Some(readers) = &mut self.readers else { return 0 };
+        readers.retain(|reader| reader.strong_count() > 0);
+        // Relaxed: a reader that goes on meanwhile only keeps more.
+        let places = readers.iter().filter_map(Weak::upgrade).map(|place| place.load(Ordering::Relaxed));
+        let slowest = places.min().unwrap_or(u64::MAX);
+        self.events.partition_point(|event| event.seq < slowest)
     }
 }
 
@@ -208,6 +257,8 @@ impl<K: StreamEvent> FeedState<K> {
 pub struct Events<K = EventKind> {
     feed: Arc<Feed<K>>,
     next: u64,
+    /// The same, for the feed.
+    place: Option<Arc<AtomicU64>>,
     /// What a reader of the stream waits for: the growth of the feed after its last look.
     growth: Option<Growth>,
 }
@@ -217,7 +268,8 @@ type Growth = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 /// A second reader at the same place.
 impl<K> Clone for Events<K> {
     fn clone(&self) -> Self {
-        Self { feed: Arc::clone(&self.feed), next: self.next, growth: None }
+        let place = self.feed.state.lock().place_at(self.next);
+        Self { feed: Arc::clone(&self.feed), next: self.next, place, growth: None }
     }
 }
 
@@ -260,6 +312,14 @@ impl<K: StreamEvent> Events<K> {
     /// Goes back to this event, if a gap led beyond it.
     pub(crate) fn rewind_to(&mut self, seq: u64) {
         self.next = self.next.min(seq);
+        self.note_place();
+    }
+
+    fn note_place(&self) {
+        if let Some(place) = &self.place {
+            // Relaxed: see `read_by_all`.
+            place.store(self.next, Ordering::Relaxed);
+        }
     }
 
     /// The next event that is there already.
@@ -280,9 +340,11 @@ impl<K: StreamEvent> Events<K> {
             let kind = K::missed(count);
             let missed = Event { stream: state.stream, ..Event::new(self.next, event.at, kind) };
             self.next = event.seq;
+            self.note_place();
             return Poll::Ready(Some(missed));
         }
         self.next += 1;
+        self.note_place();
         Poll::Ready(Some(event.clone()))
     }
 }

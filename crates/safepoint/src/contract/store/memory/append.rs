@@ -98,13 +98,12 @@ impl Side {
             return Err(Error::ApprovalExists(asked.id));
         }
         let asked = NewApproval { expires: truncate_to_micros(asked.expires), ..asked };
+        self.open.insert(self.approvals.len());
         self.approvals.push(ApprovalRow { asked, at, state: ApprovalState::Open });
         Ok(())
     }
 
     fn close(&mut self, id: &ApprovalId, closed: ApprovalClose) -> Result<CloseResult, Error> {
-        let row = self.approvals.iter_mut().find(|row| row.asked.id == *id);
-        let row = row.ok_or_else(|| Error::NoApproval(id.clone()))?;
-        row.close(closed)
+        self.change(id, |row| row.close(closed)).ok_or_else(|| Error::NoApproval(id.clone()))?
     }
 }

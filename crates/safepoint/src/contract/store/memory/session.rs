@@ -1,6 +1,6 @@
 //! One session of the store in memory, and the requests on it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -55,7 +55,31 @@ pub(super) struct Side {
     pub(super) inbox_changes: u64,
     pub(super) stops: Vec<StopRow>,
     pub(super) approvals: Vec<ApprovalRow>,
+    /// Where the open ones stand among them.
+    pub(super) open: BTreeSet<usize>,
     pub(super) decisions: u64,
+}
+
+impl Side {
+    /// The approvals that are open, oldest first.
+    pub(super) fn still_open(&self) -> impl Iterator<Item = &ApprovalRow> {
+        self.open.iter().filter_map(|place| self.approvals.get(*place))
+    }
+
+    /// Changes an approval. One that is open no more is not among the open ones.
+    pub(super) fn change<T>(
+        &mut self,
+        id: &ApprovalId,
+        change: impl FnOnce(&mut ApprovalRow) -> T,
+    ) -> Option<T> {
+        let place = self.approvals.iter().position(|row| row.asked.id == *id)?;
+        let row = self.approvals.get_mut(place)?;
+        let changed = change(row);
+        if row.state != ApprovalState::Open {
+            self.open.remove(&place);
+        }
+        Some(changed)
+    }
 }
 
 impl Session {
@@ -157,9 +181,12 @@ impl Session {
             ApprovalsToWithdraw::Withdrawn => true,
             ApprovalsToWithdraw::Only(these) => these.contains(&row.asked.id),
         };
-        let open = side.approvals.iter_mut().filter(|row| row.state == ApprovalState::Open && is_meant(row));
-        let withdrawn = open.map(|row| row.state = ApprovalState::Withdrawn).count();
-        side.decisions += withdrawn as u64;
+        let meant: Vec<ApprovalId> =
+            side.still_open().filter(|row| is_meant(row)).map(|row| row.asked.id.clone()).collect();
+        for id in &meant {
+            side.change(id, |row| row.state = ApprovalState::Withdrawn);
+        }
+        side.decisions += meant.len() as u64;
         (number, true)
     }
 
@@ -173,17 +200,19 @@ impl Session {
 
     pub(super) fn decide(&mut self, decision: NewDecision, at: Timestamp) -> (DecisionResult, bool) {
         let side = self.side();
-        let Some(row) = side.approvals.iter_mut().find(|row| row.asked.id == decision.id) else {
-            return (DecisionResult::Unknown, false);
-        };
-        let decided = row.judge(&decision, at);
-        if decided != DecisionResult::Taken {
-            return (decided, false);
-        }
-        let NewDecision { principal, bytes, .. } = decision;
-        row.state = ApprovalState::Decided { principal, at, bytes, used: DecisionUse::Waiting };
-        side.decisions += 1;
-        (decided, true)
+        let id = decision.id.clone();
+        let judged = side.change(&id, |row| {
+            let decided = row.judge(&decision, at);
+            if decided == DecisionResult::Taken {
+                let NewDecision { principal, bytes, .. } = decision;
+                row.state = ApprovalState::Decided { principal, at, bytes, used: DecisionUse::Waiting };
+            }
+            decided
+        });
+        let decided = judged.unwrap_or(DecisionResult::Unknown);
+        let is_taken = decided == DecisionResult::Taken;
+        side.decisions += u64::from(is_taken);
+        (decided, is_taken)
     }
 
     pub(super) fn notice(&self) -> Changes {

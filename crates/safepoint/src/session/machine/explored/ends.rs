@@ -44,7 +44,7 @@ fn a_new_owner_waits_for_what_was_left() {
     assert!(gathers(&held.push(1, PushKind::Enqueue)));
 }
 
-/// S6.8, S9.1: a session that waits for a person, keeps items or has something in the background is not idle; what comes begins the
+/// S6.8, S6.21, S9.1: a session that waits for a person, keeps items or has something in the background is not idle; what comes begins the
 /// time anew, and after it nothing is taken.
 #[test]
 fn idleness_is_to_have_nothing_to_do() {
@@ -59,6 +59,18 @@ fn idleness_is_to_have_nothing_to_do() {
         owner.now = Moment(100);
         assert_eq!(owner.tell(Input::Tick), []);
     }
+    // In a store the question, and what waits behind it, wait without an owner (S6.21).
+    let mut stored = Owner::of(Machine::recovered(RULES, 1, Some((turn(1), vec![item(0)], true))));
+    stored.push(1, PushKind::Enqueue);
+    stored.tell(Input::StopWhenIdle(4));
+    stored.now = Moment(100);
+    assert_eq!(stored.tell(Input::Tick), [], "not before all is here");
+    stored.tell(Input::Inherited);
+    stored.now = Moment(103);
+    assert_eq!(stored.tell(Input::Tick), []);
+    stored.now = Moment(104);
+    let over = stored.tell(Input::Tick);
+    assert_eq!(over, [Action::Settle(item(1), ItemOutcome::Unhandled), Action::End(ExitKind::Idle)]);
     let mut anew = Owner::new();
     anew.tell(Input::StopWhenIdle(4));
     anew.now = Moment(3);

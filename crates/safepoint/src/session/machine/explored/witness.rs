@@ -274,10 +274,12 @@ impl World {
             let fresh = self.machine.waiting().iter().find(|item| **item >= barrier);
             assert_eq!(fresh, None, "it waits, and nothing comes of it, after {input:?}");
         }
+        // What waits for a decision in a store waits there too.
+        let has_nothing_to_do =
+            if self.machine.is_suspended() { self.is_stored } else { self.machine.waiting().is_empty() };
         let at_rest = self.machine.phase() == SessionPhase::Idle
             && !self.is_opening()
-            && self.machine.waiting().is_empty()
-            && !self.machine.is_suspended()
+            && has_nothing_to_do
             && !self.has_background;
         if !at_rest && !self.ended {
             self.witness.busy_at = self.now;

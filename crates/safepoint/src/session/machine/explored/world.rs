@@ -77,6 +77,8 @@ pub(super) struct World {
     budget: Budget,
     /// Whether the owner handles one message at a time, and not all at once, which keeps a search small.
     is_apart: bool,
+    /// Whether a store keeps the session.
+    pub(super) is_stored: bool,
     inbox: Count,
     mail: VecDeque<Letter>,
     /// The plan that waits for what came before it, and how many items had been accepted then.
@@ -104,6 +106,7 @@ impl World {
             now: Moment::default(),
             budget,
             is_apart: false,
+            is_stored: false,
             inbox: Count::new(usize::MAX),
             mail: VecDeque::new(),
             gathering: None,
@@ -128,7 +131,7 @@ impl World {
 
     /// A session as another owner left it: a turn, suspended or not, and what waits in the store, on its way.
     pub(super) fn opened(self, rules: Rules, left: Option<bool>, stored: &[PushKind]) -> Self {
-        let mut world = self;
+        let mut world = Self { is_stored: true, ..self };
         let turn = TurnId::new(1);
         let own: Vec<ItemId> = left.iter().map(|_| world.inbox.next_position()).collect();
         world.places.extend(own.iter().map(|_| ItemPlace::Left(turn)));

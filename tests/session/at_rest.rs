@@ -1,0 +1,175 @@
+//! Sessions in a store that are at rest: they end without what waits in the store, and keep no more than they need.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Session,
+    approval::Decision,
+    ids::SessionId,
+    raw::store::{ApprovalState, DecisionResult, NewDecision},
+    session::{ExitReason, ItemOutcome, SessionEvent, SessionStop},
+    store::{MemoryStore, OwnerProcess, Store},
+};
+use safepoint_stores::SqliteStore;
+use safepoint_testkit::{script::Reply, wait::InTime as _};
+
+use super::{
+    desk::{Desk, accounted, asks, turn},
+    world::{open_here, seen},
+};
+
+const IDLE: Duration = Duration::from_millis(100);
+
+fn id() -> SessionId {
+    SessionId::from("s")
+}
+
+async fn decide(store: &Arc<dyn Store>) -> DecisionResult {
+    let asked = store.approvals(&id()).await.unwrap().remove(0).asked;
+    let bytes = serde_json::to_vec(&Decision::Approve).unwrap();
+    let yes = NewDecision { id: asked.id, digest: asked.digest, principal: "ann".into(), bytes };
+    store.decide(&id(), yes).await.unwrap()
+}
+
+async fn is_due(store: &Arc<dyn Store>) -> bool {
+    !store.due(10).await.unwrap().is_empty()
+}
+
+async fn suspended(desk: &Desk, store: &Arc<dyn Store>) -> Session<String> {
+    desk.tools.gate().open_for_all();
+    let session = open_here(desk.chat(), store).await.unwrap();
+    let asked = session.push("may I?".to_owned()).unwrap();
+    assert_eq!(asked.outcome().await, ItemOutcome::Suspended(turn(1)));
+    session
+}
+
+/// S6.21, S8.3, S7.47: a turn that waits for a decision keeps no session in a store open, nor does what waits behind it. The question
+/// stays open, a decision through the store makes the session due, and the next owner resumes the turn and then runs what waits.
+#[tokio::test]
+async fn a_session_that_waits_for_a_decision_is_closed_at_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let file: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("s.db")).unwrap());
+    for store in [Arc::new(MemoryStore::default()) as Arc<dyn Store>, file] {
+        let desk = Desk::new([asks(), Reply::text("after the decision"), Reply::text("and behind")]);
+        let session = suspended(&desk, &store).await;
+        let behind = session.push("b".to_owned()).unwrap();
+        behind.recorded().await;
+        drop(session.stop(SessionStop::when_idle_for(IDLE)));
+        let exit = session.done().in_time("the end at rest").await;
+        assert_eq!(exit.reason(), &ExitReason::Idle);
+        assert_eq!(behind.outcome().await, ItemOutcome::Unhandled);
+        let row = store.open(&id()).await.unwrap();
+        assert_eq!((row.label.as_str(), row.holder), ("suspended", None));
+        assert_eq!(store.approvals(&id()).await.unwrap()[0].state, ApprovalState::Open);
+        assert!(!is_due(&store).await, "nothing is to be done");
+        assert_eq!(decide(&store).await, DecisionResult::Taken);
+        assert!(is_due(&store).await, "the turn is to be resumed");
+        let next = open_here(desk.chat(), &store).await.unwrap();
+        let completed = |number: u64| move |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(of), .. } if *of == turn(number));
+        seen(&next, completed(1)).await;
+        seen(&next, completed(2)).await;
+        next.stop(SessionStop::at_turn_end());
+        next.done().in_time("the end").await;
+        assert_eq!(desk.tools.ledger().lines().len(), 2, "the call ran once: entered and committed");
+    }
+}
+
+/// S6.21, S6.8: what arrives, and a decision here, begin the time anew; the session is open for all of it.
+#[tokio::test(start_paused = true)]
+async fn a_decision_in_time_keeps_the_session() {
+    let hour = Duration::from_secs(3600);
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let desk = Desk::new([asks(), Reply::text("after the decision")]);
+    let session = suspended(&desk, &store).await;
+    drop(session.stop(SessionStop::when_idle_for(hour)));
+    tokio::time::sleep(hour / 2).await;
+    let behind = session.push("b".to_owned()).unwrap();
+    tokio::time::sleep(hour * 3 / 4).await;
+    assert!(!session.is_done(), "something has come");
+    let question = session.approvals().await.remove(0);
+    session.decide(&question.id, Decision::Approve).await.unwrap();
+    assert_eq!(behind.outcome().await, ItemOutcome::Completed(turn(2)));
+    let exit = session.done().await;
+    assert_eq!((exit.reason(), exit.unhandled().len()), (&ExitReason::Idle, 0));
+}
+
+/// Says a word, and waits for the answer.
+async fn talk(session: &Session<String>) {
+    let item = session.push("hi".to_owned()).unwrap();
+    let outcome = item.final_outcome().in_time("an answer").await;
+    assert!(matches!(outcome, ItemOutcome::Completed(_)), "{outcome:?}");
+}
+
+/// Reads all events that are there: how many were missed first, and the rest.
+fn read(session: &Session<String>) -> (u64, Vec<SessionEvent>) {
+    let (mut events, mut missed, mut shown) = (session.events(), 0, Vec::new());
+    let mut next = 0;
+    while let Some(event) = events.now() {
+        assert_eq!(event.seq, next, "a gap that was not told");
+        next += 1;
+        if let SessionEvent::Missed(count) = event.kind {
+            assert!(shown.is_empty(), "only the oldest events are forgotten");
+            (missed, next) = (count, event.seq + count);
+        } else {
+            shown.push(event.kind);
+        }
+    }
+    (missed, shown)
+}
+
+/// S11.1: a session in a store forgets old events that were read, and says to a reader that begins later how many; a reader that is
+/// there loses nothing, however slow. A session that no store keeps forgets nothing.
+#[tokio::test]
+async fn a_session_in_a_store_forgets_old_turns() {
+    const TURNS: u64 = 200;
+    const STAY: usize = 1024;
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let kept = Desk::new([]).chat().open(store, id(), OwnerProcess::here()).await.unwrap();
+    let alone = Desk::new([]).chat().start();
+    let mut slow = kept.events();
+    talk(&kept).await;
+    let first = slow.next().in_time("the first event").await.unwrap();
+    for _ in 0..TURNS {
+        talk(&kept).await;
+        talk(&alone).await;
+    }
+    assert_eq!(read(&kept).0, 0, "the slow one has still to read it");
+    let mut next = first.seq + 1;
+    while let Some(event) = slow.now() {
+        assert!(!matches!(event.kind, SessionEvent::Missed(_)) && event.seq == next, "{event:?}");
+        next += 1;
+    }
+    talk(&kept).await;
+    let (missed, shown) = read(&kept);
+    assert!(missed > 0 && shown.len() >= STAY, "{missed} are forgotten, {} stay", shown.len());
+    assert!((shown.len() as u64) < missed, "{missed} are forgotten, {} stay", shown.len());
+    let started = |event: &SessionEvent| matches!(event, SessionEvent::TurnStarted { .. });
+    assert!(shown.iter().filter(|event| started(event)).count() >= 2);
+    let (missed, shown) = read(&alone);
+    assert_eq!((missed, shown.iter().filter(|event| started(event)).count() as u64), (0, TURNS));
+    for session in [kept, alone] {
+        session.stop(SessionStop::at_turn_end());
+        accounted_end(&session).await;
+    }
+}
+
+async fn accounted_end(session: &Session<String>) {
+    let exit = session.done().in_time("the end").await;
+    assert!(exit.unhandled().is_empty() && exit.open().is_none());
+}
+
+/// S11.1: the last two turns stay whole, however long they are.
+#[tokio::test]
+async fn a_short_session_is_shown_whole() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let session = open_here(Desk::new([]).chat(), &store).await.unwrap();
+    let mut tickets = Vec::new();
+    for _ in 0..5 {
+        let item = session.push("hi".to_owned()).unwrap();
+        item.final_outcome().in_time("an answer").await;
+        tickets.push(item);
+    }
+    assert_eq!(read(&session).0, 0);
+    session.stop(SessionStop::at_turn_end());
+    accounted(&session, &tickets).await;
+}
