@@ -36,7 +36,7 @@ pub(crate) use server::Server;
 use crate::session::host::Host;
 use about::About;
 
-/// The file in [`folder`] with the token that `safepoint serve` makes for its own user, and the one with the address that the
+/// The file in [`folder`] with the token that `safepoint serve` makes for its user, and the one with the address that the
 /// token is for.
 pub(crate) const SERVE_TOKEN: &str = "serve.token";
 pub(crate) const SERVE_ADDRESS: &str = "serve.address";

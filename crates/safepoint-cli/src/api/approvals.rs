@@ -9,7 +9,7 @@ use safepoint::approval::{ApprovalKind, ApprovalRequest, Decision};
 use serde_json::{Value, json};
 
 use super::{
-    client::{Asked, ServerApi},
+    client::{ApiRequest, ServerApi},
     failure::{ApiError, Problem},
     items::text,
     sessions::failed,
@@ -168,7 +168,7 @@ impl ServerApi {
         }
         let path = ["sessions", session, "approvals", &approval.id, "decision"];
         let body = body(decision, &asked.digest);
-        let send = async || self.send(Asked::post(&path, body.clone())).await;
+        let send = async || self.send(ApiRequest::post(&path, body.clone())).await;
         let answer = match send().await {
             // The same decision again is no error.
             Err(ApiError::Broken(_)) => send().await,

@@ -44,14 +44,14 @@ pub(crate) struct ServerApi {
 
 /// What a server answered.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ApiAnswer {
     /// Whether it had done the same before.
     pub(super) is_replayed: bool,
     pub(super) body: Value,
 }
 
 /// One request.
-pub(super) struct Asked<'a> {
+pub(super) struct ApiRequest<'a> {
     method: Method,
     path: &'a [&'a str],
     query: &'a [(&'a str, &'a str)],
@@ -63,7 +63,7 @@ pub(super) struct Asked<'a> {
     grace: Duration,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ApiRequest<'a> {
     pub(super) fn get(path: &'a [&'a str]) -> Self {
         Self {
             method: Method::GET,
@@ -178,7 +178,7 @@ impl ServerApi {
         }
     }
 
-    /// The items of a list, at most so many.
+    /// The items of a list, at most this many.
     ///
     /// # Errors
     /// As of [`send`](Self::send).
@@ -192,13 +192,13 @@ impl ServerApi {
             let limit = PAGE.min(most - all.len()).to_string();
             let mut query = vec![("limit", &*limit)];
             query.extend(after.as_deref().map(|after| ("after", after)));
-            let page = self.send(Asked::get(path).query(&query)).await?.body;
+            let page = self.send(ApiRequest::get(path).query(&query)).await?.body;
             let Some(data) = page["data"].as_array() else {
                 return Err(ApiError::NotOurs("without a list".to_owned()));
             };
             all.extend(data.iter().cloned());
             match page["next"].as_str() {
-                // A server that does not get on is not followed for ever.
+                // The same page again is the end.
                 Some(next) if !data.is_empty() && after.as_deref() != Some(next) => {
                     after = Some(next.to_owned())
                 }
@@ -217,7 +217,7 @@ impl ServerApi {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn all(&self, path: &[&str]) -> Result<Vec<Value>, ApiError> {
-        let mut page = self.send(Asked::get(path)).await?.body;
+        let mut page = self.send(ApiRequest::get(path)).await?.body;
         match page["data"].take() {
             Value::Array(data) => Ok(data),
             _ => Err(ApiError::NotOurs("without a list".to_owned())),
@@ -231,7 +231,7 @@ impl ServerApi {
     ///
     /// # Cancel safety
     /// The server may have done it.
-    pub(super) async fn send(&self, asked: Asked<'_>) -> Result<Answer, ApiError> {
+    pub(super) async fn send(&self, asked: ApiRequest<'_>) -> Result<ApiAnswer, ApiError> {
         let url = self.address.of_route(asked.path, asked.query).map_err(ApiError::Unusable)?;
         let mut request = self.client.request(asked.method, &url);
         request = request.header(AUTHORIZATION, self.token.header.clone());
@@ -266,7 +266,7 @@ impl ServerApi {
         }
     }
 
-    async fn read(&self, mut response: Response) -> Result<Answer, ApiError> {
+    async fn read(&self, mut response: Response) -> Result<ApiAnswer, ApiError> {
         let status = response.status();
         let word = |name: HeaderName| {
             response.headers().get(name).and_then(|value| value.to_str().ok()).map(ToOwned::to_owned)
@@ -282,17 +282,17 @@ impl ServerApi {
         }
         let body: Option<Value> = serde_json::from_slice(&bytes).ok();
         match body {
-            Some(body) if status.is_success() => Ok(Answer { is_replayed, body }),
+            Some(body) if status.is_success() => Ok(ApiAnswer { is_replayed, body }),
             Some(body) if kind.starts_with("application/problem+json") => {
                 let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-                Err(ApiError::Refused(Problem {
+                Err(ApiError::Refused(Box::new(Problem {
                     status: status.as_u16(),
                     code: text("code"),
                     detail: text("detail"),
                     token: self.token.from.clone(),
                     retry_after,
                     fields: body,
-                }))
+                })))
             }
             _ => Err(ApiError::NotOurs(format!("HTTP {}", status.as_u16()))),
         }

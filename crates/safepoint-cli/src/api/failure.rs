@@ -18,7 +18,7 @@ const SAID: usize = 400;
 #[derive(Debug)]
 pub(crate) enum ApiError {
     /// The server refused it.
-    Refused(Problem),
+    Refused(Box<Problem>),
     /// There is no such session, or not for this token.
     NoSession(String),
     /// It cannot be asked.

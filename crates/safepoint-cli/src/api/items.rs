@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use super::{
-    client::{Asked, ServerApi},
+    client::{ApiRequest, ServerApi},
     failure::ApiError,
     talk::TalkError,
 };
@@ -41,7 +41,7 @@ impl ServerApi {
         let body = body(&ask);
         let push = async |session: &str| {
             let path = ["sessions", session, "items"];
-            let send = async || self.send(Asked::post(&path, body.clone()).key(&key)).await;
+            let send = async || self.send(ApiRequest::post(&path, body.clone()).key(&key)).await;
             match send().await {
                 // Under its key it is the same item, whether the first one arrived or not.
                 Err(ApiError::Broken(_)) => send().await,
@@ -73,7 +73,7 @@ impl ServerApi {
             let ms = waits.as_millis().to_string();
             let path = ["sessions", session, "items", item];
             let query = [("wait", "rest"), ("timeout_ms", &*ms)];
-            match self.send(Asked::get(&path).query(&query).waits(waits)).await {
+            match self.send(ApiRequest::get(&path).query(&query).waits(waits)).await {
                 Ok(answer) if answer.body["state"] == "rest" => return rested(item, &answer.body),
                 Ok(_) if !self.left(WAIT).is_zero() => sleep(self.left(PAUSE)).await,
                 Ok(_) | Err(ApiError::Over) => {
@@ -97,7 +97,7 @@ impl ServerApi {
         };
         let item = item_reply::named(number);
         let withdraw =
-            async |session: &str| self.send(Asked::delete(&["sessions", session, "items", &item])).await;
+            async |session: &str| self.send(ApiRequest::delete(&["sessions", session, "items", &item])).await;
         match self.of_session(named, withdraw).await {
             Ok((session, _)) => Ok(Reply { session, ..item_reply::withdrawn(&item, None) }),
             Err(error) if error.code() == "taken" => Ok(item_reply::not_waiting(&item)),
@@ -163,4 +163,9 @@ fn rested(item: &str, answer: &Value) -> Reply {
 /// The text of a field; empty where there is none.
 pub(super) fn text(field: &Value) -> String {
     field.as_str().unwrap_or_default().to_owned()
+}
+
+/// The texts of a list; none where there is no list.
+pub(super) fn names(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }

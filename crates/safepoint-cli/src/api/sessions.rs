@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    client::{Asked, ServerApi},
+    client::{ApiRequest, ServerApi},
     failure::ApiError,
+    items::names,
 };
 use crate::{
     args::store::StoreArgs,
@@ -25,82 +25,67 @@ use crate::{
 };
 
 /// A session, as a server says it. What a later server says beside that is not looked at.
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 pub(super) struct ServerSession {
     pub(super) id: String,
     agent: String,
     pub(super) title: String,
-    state: StateWord,
-    open: OpenWord,
-    durable: bool,
-    turn: Option<ServerTurn>,
+    state: State,
+    /// Who has it open: `here`, the server; `elsewhere`, another process; or `no`.
+    open: String,
+    is_durable: bool,
+    /// The turn that runs, as it is said; null: none.
+    turn: Value,
     waiting: Vec<String>,
-    approvals: usize,
+    approvals: u64,
     pub(super) created: Timestamp,
     pub(super) updated: Timestamp,
     /// The id of the last record: its owner's number and its position.
     pub(super) cursor: Option<String>,
 }
 
-/// The turn that runs.
-#[derive(Debug, Deserialize, serde::Serialize)]
-struct ServerTurn {
-    id: String,
-    run: String,
-    alive: Vec<String>,
-    stopping: bool,
-}
-
-/// Exhaustive: the states of the API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum StateWord {
-    Running,
-    Queued,
-    Open,
-    Idle,
-    Suspended,
-    Stopped,
-    Failed,
-    Crashed,
-}
-
-/// Exhaustive: by the server, by another process, or not at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum OpenWord {
-    Here,
-    Elsewhere,
-    No,
-}
-
 impl ServerSession {
     /// Reads what a server said of a session.
-    pub(super) fn read(said: Value) -> Result<Self, ApiError> {
-        serde_json::from_value(said)
-            .map_err(|error| ApiError::NotOurs(format!("what is no session ({error})")))
+    pub(super) fn read(said: &Value) -> Result<Self, ApiError> {
+        Self::of(said).ok_or_else(|| ApiError::NotOurs("with what is no session".to_owned()))
     }
 
-    /// As lists on this machine say it: that items wait is said beside the state.
+    fn of(said: &Value) -> Option<Self> {
+        let text = |name: &str| said[name].as_str().map(ToOwned::to_owned);
+        let open = text("open")?;
+        Some(Self {
+            id: text("id")?,
+            agent: text("agent")?,
+            title: text("title")?,
+            state: state(said["state"].as_str()?, open != "no")?,
+            is_durable: said["durable"].as_bool()?,
+            turn: said["turn"].clone(),
+            waiting: names(&said["waiting"]),
+            approvals: said["approvals"].as_u64()?,
+            created: said["created"].as_str()?.parse().ok()?,
+            updated: said["updated"].as_str()?.parse().ok()?,
+            cursor: text("cursor"),
+            open,
+        })
+    }
+
+    /// As lists on this machine say it.
     pub(super) fn state(&self) -> State {
-        match (self.state, self.open) {
-            (StateWord::Running, _) => State::Running,
-            (StateWord::Queued, OpenWord::No) | (StateWord::Idle, _) => State::Idle,
-            (StateWord::Queued, OpenWord::Here | OpenWord::Elsewhere) | (StateWord::Open, _) => State::Open,
-            (StateWord::Suspended, _) => State::Suspended,
-            (StateWord::Stopped, _) => State::Stopped,
-            (StateWord::Failed, _) => State::Failed,
-            (StateWord::Crashed, _) => State::Crashed,
-        }
+        self.state
+    }
+
+    /// The turn that runs: its id, and whether it was asked to stop.
+    fn running(&self) -> Option<(String, bool)> {
+        Some((one_line(self.turn["id"].as_str()?), self.turn["stopping"] == true))
     }
 
     /// What is done in it; none: nothing.
     fn doing(&self) -> Option<String> {
-        let turn = self.turn.as_ref().map(|turn| {
-            let how = if turn.stopping { "stopping" } else { "running" };
-            let alive =
-                if turn.alive.is_empty() { String::new() } else { format!(": {}", turn.alive.join(", ")) };
-            format!("{} {how}{alive}", turn.id)
+        let turn = self.running().map(|(turn, is_stopping)| {
+            let how = if is_stopping { "stopping" } else { "running" };
+            let alive = names(&self.turn["alive"]);
+            let alive = if alive.is_empty() { String::new() } else { format!(": {}", alive.join(", ")) };
+            format!("{turn} {how}{alive}")
         });
         let waits = match self.waiting.len() {
             0 => None,
@@ -119,21 +104,31 @@ impl ServerSession {
     }
 
     fn json(&self, lines: &mut ReplyLines) -> Value {
-        let open = match self.open {
-            OpenWord::Here => "here",
-            OpenWord::Elsewhere => "elsewhere",
-            OpenWord::No => "no",
-        };
         let fields = json!({
-            "state": self.state(), "kept": self.durable, "created_at": self.created, "updated_at": self.updated,
+            "state": self.state(), "kept": self.is_durable, "created_at": self.created, "updated_at": self.updated,
             "title": self.title, "records": null, "setup": null, "owner": null, "message": self.doing(),
             "detail": {
-                "agent": self.agent, "open": open, "turn": self.turn, "waiting": self.waiting,
+                "agent": self.agent, "open": self.open, "turn": self.turn, "waiting": self.waiting,
                 "approvals": self.approvals,
             },
         });
         lines.line("session", Some(&self.id), fields)
     }
+}
+
+/// How a session stands, by a server's word: as lists on this machine say it, where items that wait are said beside it.
+fn state(word: &str, is_open: bool) -> Option<State> {
+    Some(match word {
+        "running" => State::Running,
+        "open" => State::Open,
+        "queued" if is_open => State::Open,
+        "queued" | "idle" => State::Idle,
+        "suspended" => State::Suspended,
+        "stopped" => State::Stopped,
+        "failed" => State::Failed,
+        "crashed" => State::Crashed,
+        _ => return None,
+    })
 }
 
 /// `sessions ls --server`.
@@ -145,7 +140,7 @@ impl ServerSession {
 /// Nothing is lost.
 pub(crate) async fn list(server: &ServerApi, most: usize, place: &StoreArgs) -> anyhow::Result<ExitCode> {
     let read = server.pages(&["sessions"], most).await;
-    let read = read.and_then(|rows| rows.into_iter().map(ServerSession::read).collect::<Result<Vec<_>, _>>());
+    let read = read.and_then(|rows| rows.iter().map(ServerSession::read).collect::<Result<Vec<_>, _>>());
     let listed = match read {
         Ok(listed) => listed,
         Err(error) => return failed(server, &error, "", place),
@@ -177,9 +172,9 @@ pub(crate) async fn list(server: &ServerApi, most: usize, place: &StoreArgs) -> 
 /// Nothing is lost.
 pub(crate) async fn show(server: &ServerApi, named: &str, place: &StoreArgs) -> anyhow::Result<ExitCode> {
     let look = async |session: &str| {
-        let one = server.send(Asked::get(&["sessions", session])).await?.body;
+        let one = server.send(ApiRequest::get(&["sessions", session])).await?.body;
         let asked = server.all(&["sessions", session, "approvals"]).await?;
-        Ok((ServerSession::read(one)?, asked))
+        Ok((ServerSession::read(&one)?, asked))
     };
     let (one, asked) = match server.of_session(named, look).await {
         Ok((_, looked)) => looked,
@@ -205,10 +200,10 @@ fn text(one: &ServerSession, open: &[&str]) -> Result<(), Unwritten> {
     if !one.title.trim().is_empty() {
         output::say(format_args!("  title    {}", one_line(&one.title)))?;
     }
-    if !one.durable {
+    if !one.is_durable {
         output::say("  kept     no: it ends with the server")?;
     }
-    if one.open == OpenWord::Elsewhere {
+    if one.open == "elsewhere" {
         output::say("  owner    another process than the server")?;
     }
     if !one.waiting.is_empty() {
@@ -216,16 +211,10 @@ fn text(one: &ServerSession, open: &[&str]) -> Result<(), Unwritten> {
     }
     open.iter()
         .try_for_each(|id| output::say(format_args!("  approval {} waits for a decision", one_line(id))))?;
-    if let Some(turn) = &one.turn {
-        output::say(format_args!(
-            "  turn     {}{}",
-            one_line(&turn.id),
-            if turn.stopping { ", stopping" } else { "" }
-        ))?;
-        output::say(format_args!("  run      {}", one_line(&turn.run)))?;
-        turn.alive
-            .iter()
-            .try_for_each(|alive| output::say(format_args!("  alive    {}", one_line(alive))))?;
+    if let Some((turn, is_stopping)) = one.running() {
+        output::say(format_args!("  turn     {turn}{}", if is_stopping { ", stopping" } else { "" }))?;
+        let alive = names(&one.turn["alive"]);
+        alive.iter().try_for_each(|alive| output::say(format_args!("  alive    {}", one_line(alive))))?;
     }
     Ok(())
 }
@@ -238,7 +227,7 @@ fn text(one: &ServerSession, open: &[&str]) -> Result<(), Unwritten> {
 /// # Cancel safety
 /// It may have been removed.
 pub(crate) async fn remove(server: &ServerApi, named: &str, place: &StoreArgs) -> anyhow::Result<ExitCode> {
-    let remove = async |session: &str| server.send(Asked::delete(&["sessions", session])).await;
+    let remove = async |session: &str| server.send(ApiRequest::delete(&["sessions", session])).await;
     match server.of_session(named, remove).await {
         Ok((id, _)) => {
             let said = format!("removed {id}");

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
 use super::{
-    client::{Answer, Asked, ServerApi},
+    client::{ApiAnswer, ApiRequest, ServerApi},
     failure::ApiError,
-    items::{PAUSE, text},
+    items::{PAUSE, names, text},
     talk::TalkError,
 };
 use crate::{
@@ -84,9 +84,9 @@ impl ServerApi {
         Ok(Reply { session, ..reply })
     }
 
-    async fn post_stop(&self, session: &str, body: &Value, wait: Wait) -> Result<Answer, ApiError> {
+    async fn post_stop(&self, session: &str, body: &Value, wait: Wait) -> Result<ApiAnswer, ApiError> {
         let path = ["sessions", session, "stop"];
-        let asked = Asked::post(&path, body.clone()).in_spite_of_time();
+        let asked = ApiRequest::post(&path, body.clone()).in_spite_of_time();
         if wait == Wait::No {
             return self.send(asked).await;
         }
@@ -134,7 +134,7 @@ impl ServerApi {
                 return Ok(Reply::timed_out().detail(json!({ "turn": turn })));
             }
             sleep(self.left(PAUSE)).await;
-            answer = match self.send(Asked::get(&["sessions", session, "turns", &turn])).await {
+            answer = match self.send(ApiRequest::get(&["sessions", session, "turns", &turn])).await {
                 Ok(read) => read.body,
                 Err(error) => return Ok(half(session, &error.reply(&self.name()))),
             };
@@ -234,7 +234,7 @@ fn with_survivors(wait: Wait, said: String, answer: &Value) -> Reply {
 }
 
 /// No turn was reached; the session is stopped.
-fn of_whole(ask: &StopAsk, whole: &Answer) -> Reply {
+fn of_whole(ask: &StopAsk, whole: &ApiAnswer) -> Reply {
     let answer = &whole.body;
     if ask.wait != Wait::No && !answer["quiet"].is_null() {
         let reply = with_survivors(ask.wait, "stopped: the server has closed it".to_owned(), answer);
@@ -250,8 +250,4 @@ fn of_whole(ask: &StopAsk, whole: &Answer) -> Reply {
 fn half(session: &str, why: &Reply) -> Reply {
     let message = format!("stop requested; but {}", why.message);
     Reply { session: session.to_owned(), message, ..why.clone() }
-}
-
-fn names(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }

@@ -63,7 +63,7 @@ impl Token {
     }
 }
 
-/// The token that `safepoint serve` wrote for its own user, if this server is the one that wrote it.
+/// The token that `safepoint serve` wrote for its user, if this server is the one that wrote it.
 fn own(server: &ServerAddress) -> anyhow::Result<(PathBuf, String)> {
     let none = |why: String| {
         Usage(format!(

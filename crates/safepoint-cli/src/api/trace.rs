@@ -5,7 +5,7 @@ use safepoint::{raw::store::NewSession, store::SessionRow};
 use serde_json::{Value, json};
 
 use super::{
-    client::{Asked, ServerApi},
+    client::{ApiRequest, ServerApi},
     failure::ApiError,
     sessions::ServerSession,
 };
@@ -30,9 +30,9 @@ impl ServerApi {
     /// Nothing is lost.
     pub(crate) async fn timeline(&self, named: &str) -> Result<ServerTimeline, ApiError> {
         let read = async |session: &str| {
-            let one = self.send(Asked::get(&["sessions", session])).await?.body;
+            let one = self.send(ApiRequest::get(&["sessions", session])).await?.body;
             let steps = self.pages(&["sessions", session, "timeline"], usize::MAX).await?;
-            Ok(ServerTimeline { session: ServerSession::read(one)?, steps })
+            Ok(ServerTimeline { session: ServerSession::read(&one)?, steps })
         };
         Ok(self.of_session(named, read).await?.1)
     }

@@ -25,7 +25,10 @@ use crate::{
 pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCode> {
     match command {
         SessionsCommand::Ls(args) => list(args).await,
-        SessionsCommand::Show(args) => show::show(args).await,
+        SessionsCommand::Show(args) => match ServerApi::meant(&args.server, args.place.store.as_deref())? {
+            Some(server) => api::sessions::show(&server, &args.session, &args.place).await,
+            None => show::show(args).await,
+        },
         SessionsCommand::Fork(args) => fork::fork(args).await,
         SessionsCommand::Rm(args) => remove(args).await,
     }

@@ -48,12 +48,7 @@ async fn nothing_is_called_stopped_before_it_has_settled() {
     assert!(!over.out.contains("stopped") && !over.err.contains("stopped"), "{over:?}");
     let asked = world.stops(&session).await;
     let waits = tokio::spawn(said(world.asks("all", &["stop", &session, "--now", "--wait"])));
-    let another = async {
-        while world.stops(&session).await == asked {
-            tokio::task::yield_now().await;
-        }
-    };
-    another.in_time("another stop").await;
+    world.stopped_again(&session, asked).await;
     tools.gate().open_for_all();
     let ended = waits.in_time("the stop").await.unwrap();
     assert_eq!(ended.code, 0, "{ended:?}");

@@ -21,7 +21,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
     server::ModelServer,
-    wait::InTime as _,
+    wait::{self, InTime as _},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -135,28 +135,31 @@ impl World {
     /// Waits until the session's row has this label.
     pub(super) async fn labelled(&self, session: &str, label: &str) {
         let id = SessionId::from(session);
-        let labelled = async {
-            while self.store.open(&id).await.unwrap().label != label {
-                tokio::task::yield_now().await;
-            }
+        let look = || async {
+            let row = self.store.open(&id).await.unwrap();
+            if row.label == label { Ok(()) } else { Err(row.label) }
         };
-        labelled.in_time(format_args!("{session} is {label}")).await;
+        wait::asked(format_args!("{session} is {label}"), look).await;
     }
 
     /// Waits until nothing of this turn is alive.
     pub(super) async fn quiet(&self, session: &str, turn: u64) {
         let (id, turn) = (SessionId::from(session), TurnId::new(turn));
-        let mut is_quiet = false;
-        let quiet = async {
-            while !is_quiet {
-                let look = |step: JournalStep| {
-                    is_quiet |= matches!(step.what, Ok(JournalFact::Quiet { turn: of, .. }) if of == turn);
-                };
-                read_journal(&*self.store, &id, look).await.unwrap();
-                tokio::task::yield_now().await;
-            }
+        let look = || async {
+            let mut is_quiet = false;
+            let each = |step: JournalStep| {
+                is_quiet |= matches!(step.what, Ok(JournalFact::Quiet { turn: of, .. }) if of == turn);
+            };
+            read_journal(&*self.store, &id, each).await.unwrap();
+            is_quiet
         };
-        quiet.in_time(format_args!("{turn} of {session} is quiet")).await;
+        wait::asked(format_args!("{turn} of {session} is quiet"), look).await;
+    }
+
+    /// Waits until more stops were asked than these.
+    pub(super) async fn stopped_again(&self, session: &str, before: usize) {
+        let look = || async { self.stops(session).await > before };
+        wait::asked(format_args!("another stop of {session}"), look).await;
     }
 
     /// How many stops were asked.

@@ -75,7 +75,7 @@ fn line(row: &TokenRow) -> String {
     format!("{}  {}  {}  {agents}  {sees}  {until}", row.id, row.name, scopes.join(","))
 }
 
-/// The file that the server reads the token of its own user from.
+/// The file that the server reads the token of its user from.
 ///
 /// # Errors
 /// If there is no folder for it.

@@ -14,7 +14,6 @@ use safepoint::{
 use serde_json::{Value, json};
 
 use crate::{
-    api::{self, ServerApi},
     args::sessions::OneArgs,
     command::store::no_session,
     control::{client::details, list::meant},
@@ -28,9 +27,6 @@ use crate::{
 };
 
 pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
-    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
-        return api::sessions::show(&server, &args.session, &args.place).await;
-    }
     let store = existing_store(args.place.store.clone())?;
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
         return no_session(&SessionId::from(args.session), &args.place);
