@@ -57,7 +57,7 @@ async fn no_task_is_canceled_before_its_work_has_settled() {
     world.end().await;
 }
 
-/// S13.6, S13.19: the socket of the model closes; a second cancel gets the same task, and what is over is not canceled.
+/// S13.6, S13.19: the socket of the model closes, and a second cancel gets the same task (a2aproject/a2a-js#539).
 #[tokio::test]
 async fn a_second_cancel_is_the_same_cancel() {
     let (model, agent) = served([]).await;
