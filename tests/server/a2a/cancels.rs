@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
-use safepoint::approval::ApprovalMode;
+use safepoint::{approval::ApprovalMode, tool};
 use safepoint_server::{AccessScope, Principal};
 use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::json;
 
 use super::{id, message, ours, over, state, world};
 use crate::world::{says, served};
+
+/// Pays a supplier.
+#[tool(effect = "keyed", approval = "required")]
+async fn pay() -> String {
+    "paid".to_owned()
+}
 
 /// S13.5, S13.19: the task of a tool that ignores its stop works until that has settled, on every way to read it.
 #[tokio::test]
@@ -51,7 +57,7 @@ async fn no_task_is_canceled_before_its_work_has_settled() {
     world.end().await;
 }
 
-/// S13.6, S13.19: the socket of the model closes; a second cancel gets the same task, and what is over is not canceled.
+/// S13.6, S13.19: the socket of the model closes, and a second cancel gets the same task (a2aproject/a2a-js#539).
 #[tokio::test]
 async fn a_second_cancel_is_the_same_cancel() {
     let (model, agent) = served([]).await;
@@ -121,8 +127,7 @@ async fn a_cancel_right_behind_its_message_is_heard() {
 /// S13.6, S13.19: a task that waits for a decision is canceled with its question.
 #[tokio::test]
 async fn a_task_with_a_question_is_canceled() {
-    let tools = GateTools::new();
-    let world = world(says([Reply::call("deaf", json!({}))]).tool(tools.deaf("deaf"))).await;
+    let world = world(says([Reply::call("pay", json!({}))]).tool(pay)).await;
     let task = world.client.told(message("m-1", "Go.")).await;
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let canceled = world.client.result("CancelTask", json!({"id": task["id"]})).await;

@@ -135,7 +135,7 @@ async fn who_subscribes_later_has_the_whole_answer() {
     world.end().await;
 }
 
-/// S13.19: there is nothing to subscribe to in a task that is over.
+/// S13.19: there is nothing to subscribe to in a task that is over (a2aproject/a2a-java#767).
 #[tokio::test]
 async fn a_task_that_is_over_has_no_stream() {
     let world = world(says([Reply::text("Lisbon.")])).await;

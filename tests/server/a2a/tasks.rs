@@ -132,7 +132,7 @@ async fn a_message_to_a_task_that_runs_steers_it() {
 /// S13.19: a task and a context that do not belong together are refused, and so is a message without what it needs.
 #[tokio::test]
 async fn a_message_that_is_none_is_refused() {
-    let world = world(says([Reply::text("One.")])).await;
+    let world = world(says([Reply::text("One."), Reply::text("Two.")])).await;
     let task = id(&world.client.told(message("m-1", "go")).await);
     let mut mismatched = to_task(&task, "m-2", "more");
     mismatched["contextId"] = "other".into();
@@ -147,6 +147,12 @@ async fn a_message_that_is_none_is_refused() {
     let file = json!({"messageId": "m-4", "role": "ROLE_USER", "parts": [{"raw": "AAAA", "mediaType": "image/png"}]});
     let refused = world.client.refusal("SendMessage", json!({"message": file})).await;
     assert_eq!(refused, (-32005, "CONTENT_TYPE_NOT_SUPPORTED".to_owned()));
+    for (modes, is_taken) in [(json!(["image/png"]), false), (json!(["image/png", "text/plain"]), true)] {
+        let id = format!("m-5-{is_taken}");
+        let params = json!({"message": message(&id, "go"), "configuration": {"acceptedOutputModes": modes}});
+        let code = if is_taken { 0 } else { -32005 };
+        assert_eq!(world.client.refusal("SendMessage", params).await.0, code, "the agent answers with text");
+    }
     world.end().await;
 }
 

@@ -20,8 +20,8 @@ use crate::{
     routes::table::Refuses,
 };
 
-/// How long the work may take to its next safe point; then it is stopped at once.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long the work may take to its next safe point; then it is stopped at once. Clients wait for a cancel.
+const GRACE: Duration = Duration::from_secs(1);
 /// How long a cancel is waited for; then the task is as it is, and works on its stop.
 const WITHIN: Duration = Duration::from_secs(20);
 
@@ -53,7 +53,7 @@ pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<Ta
 }
 
 fn request(who: &str) -> StopRequest {
-    let grace = Grace::try_from(GRACE).expect("5 s is a grace");
+    let grace = Grace::try_from(GRACE).expect("1 s is a grace");
     let reason = Reason::user("canceled over A2A").with_actor(Actor::Remote(who.into()));
     StopRequest::at_within(SafePoints::ANY, grace).with_reason(reason)
 }

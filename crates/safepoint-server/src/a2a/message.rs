@@ -62,6 +62,7 @@ impl SentMessage {
         if !configuration["taskPushNotificationConfig"].is_null() {
             return Err(refusal::no_push());
         }
+        accepted(&configuration["acceptedOutputModes"])?;
         let (text_of, decisions) = parts(&message["parts"])?;
         Ok(Self {
             id,
@@ -108,6 +109,19 @@ pub(super) fn missing(name: &str) -> Problem {
 /// A text that is not empty.
 pub(super) fn text(from: &Value, name: &str) -> Option<String> {
     from[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// The agent answers with text: a client that takes none is refused before anything runs for it.
+fn accepted(modes: &Value) -> Answered<()> {
+    let modes = modes.as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_text = |mode: &Value| {
+        let essence = mode.as_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+        ["text/plain", "text/*", "*/*", "text"].iter().any(|text| essence.eq_ignore_ascii_case(text))
+    };
+    if modes.is_empty() || modes.iter().any(is_text) {
+        return Ok(());
+    }
+    Err(refusal::content_type("the agent answers with text/plain, which `acceptedOutputModes` has not"))
 }
 
 fn parts(parts: &Value) -> Answered<(String, Vec<SentDecision>)> {

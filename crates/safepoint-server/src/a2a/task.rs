@@ -4,11 +4,7 @@ use std::{fmt, str::FromStr};
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use safepoint::{
-    approval::ApprovalRequest,
-    ids::TurnId,
-    raw::{decode_row, store::InboxRow},
-};
+use safepoint::{approval::ApprovalRequest, ids::TurnId, raw::decode_row};
 use serde_json::{Map, Value, json};
 
 use super::{message::HistoryLength, refusal};
@@ -55,18 +51,13 @@ pub(super) struct TaskView {
     pub(super) state: TaskState,
     since: Option<Timestamp>,
     outcome: Option<&'static str>,
-    said: Vec<SaidMessage>,
+    /// What the client has said to it, in order.
+    said: Vec<String>,
     pub(super) text: Option<String>,
     pub(super) questions: Vec<ApprovalRequest>,
     word: Option<String>,
     turn: Option<TurnAnswer>,
     stop: Option<&'static str>,
-}
-
-/// A message of the client that the task has.
-struct SaidMessage {
-    id: String,
-    text: String,
 }
 
 impl fmt::Display for TaskName {
@@ -194,7 +185,7 @@ impl KeptTask {
             state,
             since: row.map(|row| row.at),
             outcome: item.outcome,
-            said: Vec::from_iter(row.and_then(asked)),
+            said: Vec::from_iter(row.and_then(|row| Some(decode_row::<String>(row).ok()?.0))),
             text: None,
             questions,
             word: item.returned.map(str::to_owned),
@@ -228,11 +219,10 @@ impl TaskView {
     fn of_turn(&mut self, read: &TurnRead) {
         self.since = read.changed.or(self.since);
         self.text = read.text().filter(|text| !text.is_empty()).map(str::to_owned);
-        let said = read.said.iter().enumerate();
-        self.said.extend(said.map(|(number, text)| SaidMessage {
-            id: format!("{}-said-{}", self.name, number + 1),
-            text: text.clone(),
-        }));
+        if let Some(asked) = read.asked(self.name.item) {
+            self.said = vec![asked.to_owned()];
+        }
+        self.said.extend(read.said.iter().cloned());
         if self.state == TaskState::Failed {
             self.word = read.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
         }
@@ -255,7 +245,8 @@ impl TaskView {
             HistoryLength::All => 0,
             HistoryLength::Most(most) => self.said.len().saturating_sub(most),
         };
-        let said: Vec<Value> = self.said[from..].iter().map(|said| self.said(said)).collect();
+        let said = self.said.iter().enumerate().skip(from);
+        let said: Vec<Value> = said.map(|(number, text)| self.said(number + 1, text)).collect();
         if !said.is_empty() {
             task["history"] = said.into();
         }
@@ -300,9 +291,10 @@ impl TaskView {
         status
     }
 
-    fn said(&self, said: &SaidMessage) -> Value {
+    /// A message of the client. The store does not keep its id.
+    fn said(&self, number: usize, text: &str) -> Value {
         json!({
-            "messageId": said.id, "role": "ROLE_USER", "parts": [{"text": said.text}],
+            "messageId": format!("{}-said-{number}", self.name), "role": "ROLE_USER", "parts": [{"text": text}],
             "taskId": self.name.to_string(), "contextId": self.context,
         })
     }
@@ -358,13 +350,6 @@ fn question(asked: &ApprovalRequest) -> [Value; 2] {
     });
     let text = format!("`{}` needs an approval. Answer `approve`; any other text is a no.", asked.tool);
     [json!({"text": text}), json!({"data": data, "mediaType": "application/json"})]
-}
-
-/// What the item says, while the store has it.
-fn asked(row: &InboxRow) -> Option<SaidMessage> {
-    let (text, _policy) = decode_row::<String>(row).ok()?;
-    let id = row.client_id.clone().unwrap_or_else(|| format!("item-{}", row.number));
-    Some(SaidMessage { id, text })
 }
 
 /// What is not there is a task that is not there.

@@ -7,6 +7,7 @@ use safepoint::{
     Receipt,
     approval::Decision,
     event::{ErrorReport, Fact, Resolution},
+    history::Message,
     ids::{SessionId, TurnId},
     raw::{
         JournalFact, StoredStop, read_journal,
@@ -28,6 +29,8 @@ pub(crate) struct TurnRead {
     pub(crate) outcome: Option<ItemOutcome>,
     /// When it began, was resumed or ended, whichever was last.
     pub(crate) changed: Option<Timestamp>,
+    /// What the conversation grew by as it began that is a user's: the last of it is what its items say.
+    asked: Vec<String>,
     /// What was said to it after its items, in order: steers, and the answers to its questions.
     pub(crate) said: Vec<String>,
     /// Code and message, if it failed.
@@ -72,8 +75,12 @@ fn note(turns: &mut Turns, at: Option<Timestamp>, fact: JournalFact) {
             let turn = turns.entry(turn.number()).or_default();
             (turn.items, turn.changed) = (items, at);
         }
-        JournalFact::Fact { turn, path, fact, .. } if path.is_root() => {
+        JournalFact::Fact { turn, path, fact, grown } if path.is_root() => {
             let turn = turns.entry(turn.number()).or_default();
+            turn.asked.extend(grown.iter().filter_map(|message| match &**message {
+                Message::User(said) => Some(said.text.clone()),
+                _ => None,
+            }));
             if matches!(*fact, Fact::AttemptOpened { .. }) {
                 turn.changed = at;
             }
@@ -136,8 +143,8 @@ impl TurnRead {
         match fact {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
-                let Self { items, begun, changed, said, .. } = std::mem::take(self);
-                *self = Self { items, begun, changed, said, ..Self::default() };
+                let Self { items, begun, changed, asked, said, .. } = std::mem::take(self);
+                *self = Self { items, begun, changed, asked, said, ..Self::default() };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,
@@ -163,6 +170,13 @@ impl TurnRead {
     /// Whether it is known what is alive.
     pub(crate) fn is_quiet_known(&self) -> bool {
         self.survivors.is_some()
+    }
+
+    /// What this item of it says.
+    pub(crate) fn asked(&self, item: u64) -> Option<&str> {
+        let behind = self.items.iter().rev().position(|own| *own == item)?;
+        // Several items may be one message.
+        self.asked.iter().rev().nth(behind).or(self.asked.last()).map(String::as_str)
     }
 
     /// What the model said last.
