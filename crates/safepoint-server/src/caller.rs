@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod decisions;
+mod ended;
 pub(crate) mod items;
 pub(crate) mod sessions;
 pub(crate) mod stops;

@@ -127,7 +127,6 @@ impl ItemEvents {
     }
 
     fn has_item(&self, started: &Value) -> bool {
-        let name = format!("item-{}", self.number);
-        started["items"].as_array().is_some_and(|items| items.iter().any(|item| *item == *name))
+        started["items"].as_array().is_some_and(|items| items.iter().any(|item| *item == self.number))
     }
 }

@@ -77,6 +77,14 @@ pub struct HostBuilder {
     name: Option<String>,
     is_durable: bool,
     on_lease: Option<OnLease>,
+    opens: OpensWhat,
+}
+
+/// Which sessions a host opens. Exhaustive: also those of its agents that want an owner, or only what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpensWhat {
+    Due,
+    Asked,
 }
 
 /// What the routes of a host see.
@@ -161,6 +169,13 @@ impl HostBuilder {
         self
     }
 
+    /// Opens a session only when it is asked for. Default: also those of its agents that want an owner, because theirs died, or
+    /// another process left something for them. For a process that lives no longer than its one client.
+    pub fn only_when_asked(mut self) -> Self {
+        self.opens = OpensWhat::Asked;
+        self
+    }
+
     /// The store ends with the process: sessions say `"durable": false`.
     pub fn in_memory(mut self) -> Self {
         self.is_durable = false;
@@ -201,7 +216,9 @@ impl HostBuilder {
             drain_asked: watch::Sender::new(false),
         };
         let inner = Arc::new(inner);
-        drop(inner.scope.spawn("what wants an owner", due::watch(Arc::downgrade(&inner))));
+        if self.opens == OpensWhat::Due {
+            drop(inner.scope.spawn("what wants an owner", due::watch(Arc::downgrade(&inner))));
+        }
         Ok(Host { inner })
     }
 }
@@ -217,6 +234,7 @@ impl Host {
             name: None,
             is_durable: true,
             on_lease: None,
+            opens: OpensWhat::Due,
         }
     }
 

@@ -3,6 +3,8 @@
 #[cfg(feature = "serve")]
 mod agents;
 #[cfg(feature = "serve")]
+pub(super) mod local;
+#[cfg(feature = "serve")]
 mod running;
 #[cfg(feature = "serve")]
 mod tokens;
@@ -11,7 +13,7 @@ mod tokens;
 pub(crate) use {running::serve, tokens::token};
 
 #[cfg(not(feature = "serve"))]
-pub(crate) use absent::{serve, token};
+pub(crate) use absent::{ABSENT, serve, token};
 
 /// A build without the server.
 #[cfg(not(feature = "serve"))]
@@ -23,7 +25,7 @@ mod absent {
         exit::Usage,
     };
 
-    const ABSENT: &str =
+    pub(crate) const ABSENT: &str =
         "this build has no server; build it with `cargo install safepoint-cli --features serve`";
 
     pub(crate) async fn serve(_args: ServeArgs) -> anyhow::Result<ExitCode> {
