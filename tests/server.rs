@@ -6,12 +6,16 @@
 mod a2a;
 #[path = "server/access.rs"]
 mod access;
+#[path = "server/acp.rs"]
+mod acp;
 #[path = "server/basics.rs"]
 mod basics;
 #[path = "server/client.rs"]
 mod client;
 #[path = "server/decisions.rs"]
 mod decisions;
+#[path = "server/editor.rs"]
+mod editor;
 #[path = "server/items.rs"]
 mod items;
 #[path = "server/limits.rs"]

@@ -1,5 +1,6 @@
 //! The command line: a contract that scripts rely on.
 
+pub(crate) mod acp;
 pub(crate) mod agent;
 pub(crate) mod approvals;
 pub(crate) mod backend;
@@ -25,6 +26,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 use self::{
+    acp::AcpArgs,
     approvals::{ApprovalsArgs, DecideArgs},
     chat::ChatArgs,
     config::{CompletionsArgs, ConfigArgs, DoctorArgs},
@@ -104,6 +106,8 @@ pub(crate) enum Command {
     Sandbox(SandboxArgs),
     /// Serve sessions over HTTP, for programs, pages and editors
     Serve(Box<ServeArgs>),
+    /// Let an editor drive sessions over stdin and stdout (ACP)
+    Acp(Box<AcpArgs>),
     /// Make, list and revoke the tokens of the server
     Token(TokenArgs),
     /// Serve the scripted practice model, which needs no key

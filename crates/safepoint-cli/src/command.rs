@@ -1,5 +1,6 @@
 //! The commands: each wires the layers before it. Only `main` uses them.
 
+pub(crate) mod acp;
 pub(crate) mod approvals;
 pub(crate) mod chat;
 pub(crate) mod completions;

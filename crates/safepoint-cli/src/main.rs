@@ -25,6 +25,7 @@ use clap::Parser as _;
 use crate::{
     args::{Cli, Command, chat::ChatArgs, store::StoreCommand},
     command::{
+        acp,
         approvals::{self, Verb},
         chat, completions, config, demo, doctor, mcp, practice, push, run, sandbox, serve, sessions, steer,
         stop, store, trace, withdraw,
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
             Some(Command::Completions(args)) => completions::completions(args),
             Some(Command::Sandbox(args)) => sandbox::sandbox(args).await,
             Some(Command::Serve(args)) => serve::serve(*args).await,
+            Some(Command::Acp(args)) => acp::acp(*args).await,
             Some(Command::Token(args)) => serve::token(args),
             Some(Command::Practice(args)) => practice::practice(args).await,
         }

@@ -146,6 +146,12 @@ pub(crate) fn say_json(line: Value) -> Result<(), Unwritten> {
     put(Stream::Out, &Piece::Line(line.into()))
 }
 
+/// Stdout as the wire of a protocol: what is written to it is not for people, and nothing else is written there.
+#[cfg(feature = "serve")]
+pub(crate) fn wire() -> tokio::io::Stdout {
+    tokio::io::stdout()
+}
+
 /// Writes a line for people to stderr and shows every character of it. Without a reader of stderr the line is
 /// lost.
 pub(crate) fn tell(words: impl Display) {

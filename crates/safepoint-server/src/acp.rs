@@ -13,13 +13,13 @@ mod outbox;
 mod prompt;
 mod update;
 
-use std::{path::PathBuf, pin::pin, sync::Arc, time::Duration};
+use std::{future::poll_fn, path::PathBuf, pin::pin, sync::Arc, task::Poll, time::Duration};
 
 use futures_core::future::BoxFuture;
 use futures_util::{
     StreamExt as _,
     future::{join3, select},
-    stream,
+    stream::FuturesUnordered,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, BufReader},
@@ -97,12 +97,11 @@ impl AcpServer {
         let by = Caller { host: Arc::clone(&self.host.inner), load: Arc::default(), who, trace: None };
         let desk = Arc::new(Desk::new(by, outbox, self));
         let mut left = desk.left();
-        let (begin, mut begun) = mpsc::unbounded_channel::<Job>();
+        let (begin, begun) = mpsc::unbounded_channel::<Job>();
         let reads = read(desk, input, begin);
-        let jobs = stream::poll_fn(move |cx| begun.poll_recv(cx)).for_each_concurrent(None, |job| job);
         // It ends when the last of what can say something is gone, or when nothing can be written any more.
         let writes = async { drop(lines::write(said, output).await) };
-        let all = pin!(join3(reads, jobs, writes));
+        let all = pin!(join3(reads, done(begun), writes));
         let over = pin!(async {
             if left.wait_for(|is_left| *is_left).await.is_ok() {
                 sleep(desk::LEAVES + SETTLES).await;
@@ -113,6 +112,23 @@ impl AcpServer {
         // First: all is said and done. Else its time is over: what is not settled by then runs on in the host, and is drained.
         drop(select(all, over).await);
     }
+}
+
+/// Does what is begun, all at once, until nothing is and nothing more will be.
+async fn done(mut begun: mpsc::UnboundedReceiver<Job>) {
+    let mut jobs = FuturesUnordered::new();
+    poll_fn(move |cx| {
+        let is_over = loop {
+            match begun.poll_recv(cx) {
+                Poll::Ready(Some(job)) => jobs.push(job),
+                Poll::Ready(None) => break true,
+                Poll::Pending => break false,
+            }
+        };
+        while jobs.poll_next_unpin(cx) == Poll::Ready(Some(())) {}
+        if is_over && jobs.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Reads until the end of the input, or until nothing can be said any more; then what was begun is stopped.
@@ -178,4 +194,16 @@ async fn heard(desk: &Arc<Desk>, line: &[u8]) -> Option<Job> {
 fn refused(desk: &Arc<Desk>, refusal: Refusal) -> Job {
     let desk = Arc::clone(desk);
     Box::pin(async move { desk.outbox.answer(&serde_json::Value::Null, Err(refusal)).await })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program may serve an editor in a task of its own.
+    #[test]
+    fn serving_is_sent_between_threads() {
+        fn is_sent(_: impl Send) {}
+        let _checked = |server: AcpServer| is_sent(server.serve(tokio::io::empty(), tokio::io::sink()));
+    }
 }

@@ -21,6 +21,7 @@ use crate::{
 };
 
 pub(crate) mod decisions;
+mod ended;
 pub(crate) mod items;
 pub(crate) mod sessions;
 pub(crate) mod stops;

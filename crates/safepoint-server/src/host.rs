@@ -87,6 +87,14 @@ pub struct HostBuilder {
     is_durable: bool,
     on_lease: Option<OnLease>,
     hooks: Vec<Webhook>,
+    opens: OpensWhat,
+}
+
+/// Which sessions a host opens. Exhaustive: also those of its agents that want an owner, or only what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpensWhat {
+    Due,
+    Asked,
 }
 
 /// What the routes of a host see.
@@ -180,6 +188,13 @@ impl HostBuilder {
         self
     }
 
+    /// Opens a session only when it is asked for. Default: also those of its agents that want an owner, because theirs died, or
+    /// another process left something for them. For a process that lives no longer than its one client.
+    pub fn only_when_asked(mut self) -> Self {
+        self.opens = OpensWhat::Asked;
+        self
+    }
+
     /// The store ends with the process: sessions say `"durable": false`.
     pub fn in_memory(mut self) -> Self {
         self.is_durable = false;
@@ -223,7 +238,9 @@ impl HostBuilder {
             load: Arc::default(),
         };
         let inner = Arc::new(inner);
-        drop(inner.scope.spawn("what wants an owner", due::watch(Arc::downgrade(&inner))));
+        if self.opens == OpensWhat::Due {
+            inner.spawn("what wants an owner", due::watch(Arc::downgrade(&inner)));
+        }
         for hook in self.hooks {
             inner.spawn("webhook", webhook::deliver(Arc::downgrade(&inner), hook));
         }
@@ -243,6 +260,7 @@ impl Host {
             is_durable: true,
             on_lease: None,
             hooks: Vec::new(),
+            opens: OpensWhat::Due,
         }
     }
 

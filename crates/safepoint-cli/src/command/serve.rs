@@ -5,6 +5,8 @@ mod agents;
 #[cfg(feature = "serve")]
 mod hooks;
 #[cfg(feature = "serve")]
+pub(super) mod local;
+#[cfg(feature = "serve")]
 mod provider;
 #[cfg(feature = "serve")]
 mod running;
@@ -15,7 +17,7 @@ mod tokens;
 pub(crate) use {running::serve, tokens::token};
 
 #[cfg(not(feature = "serve"))]
-pub(crate) use absent::{serve, token};
+pub(crate) use absent::{ABSENT, serve, token};
 
 /// A build without the server.
 #[cfg(not(feature = "serve"))]
@@ -27,7 +29,7 @@ mod absent {
         exit::Usage,
     };
 
-    const ABSENT: &str =
+    pub(crate) const ABSENT: &str =
         "this build has no server; build it with `cargo install safepoint-cli --features serve`";
 
     pub(crate) async fn serve(_args: ServeArgs) -> anyhow::Result<ExitCode> {

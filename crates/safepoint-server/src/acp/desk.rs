@@ -37,20 +37,20 @@ pub(super) struct Desk {
 
 /// A prompt that has no answer yet.
 #[derive(Clone)]
-pub(super) struct OpenPrompt {
+struct OpenPrompt {
     /// The editor's id of the request.
-    pub(super) request: Value,
-    pub(super) kept: Kept,
-    pub(super) number: u64,
+    request: Value,
+    kept: Kept,
+    number: u64,
     cancels: Cancels,
 }
 
 /// What the editor has asked of a prompt.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cancels {
+struct Cancels {
     count: u32,
     /// Whether the request itself was cancelled: its answer is an error then.
-    pub(super) is_of_request: bool,
+    is_of_request: bool,
 }
 
 impl Desk {
@@ -79,10 +79,9 @@ impl Desk {
         self.prompts().retain(|open| open.request != *request);
     }
 
-    /// What was asked of it by now.
-    pub(super) fn cancels(&self, request: &Value) -> Cancels {
-        let prompts = self.prompts();
-        prompts.iter().find(|open| open.request == *request).map(|open| open.cancels).unwrap_or_default()
+    /// Whether the request itself was cancelled.
+    pub(super) fn is_request_cancelled(&self, request: &Value) -> bool {
+        self.prompts().iter().any(|open| open.request == *request && open.cancels.is_of_request)
     }
 
     /// Whether no other prompt of its session was open before it.

@@ -3,7 +3,8 @@
 use std::{path::Path, sync::Arc};
 
 use safepoint::{
-    raw::{line::JournalEncoder, read_journal, store::PageCursor},
+    history::Message,
+    raw::{JournalFact, line::JournalEncoder, read_journal, store::PageCursor},
     session::SessionStop,
     store::SessionRow,
 };
@@ -109,6 +110,9 @@ async fn replay(desk: &Desk, kept: &Kept) -> Answered<()> {
     let (mut encoder, mut updates) = (JournalEncoder::new(kept.id()), Updates::of_both());
     let mut shown = Vec::new();
     read_journal(desk.by.store(), kept.id(), |step| {
+        if let Ok(JournalFact::Fact { grown, .. }) = &step.what {
+            shown.extend(asked(grown).map(Updates::said));
+        }
         let Some(line) = encoder.step(&step) else { return };
         let kind = line.kind().to_owned();
         let data = serde_json::from_str(&text_of(line)).unwrap_or_default();
@@ -119,6 +123,15 @@ async fn replay(desk: &Desk, kept: &Kept) -> Answered<()> {
         desk.outbox.update(kept.id().as_str(), &update).await;
     }
     Ok(())
+}
+
+/// What the person said, where a turn begins with it.
+fn asked(grown: &[Arc<Message>]) -> Option<&str> {
+    let said = grown.iter().rev().find_map(|message| match &**message {
+        Message::User(said) => Some(said.text.as_str()),
+        Message::Assistant(_) | Message::Results { .. } => None,
+    });
+    said.filter(|text| !text.is_empty())
 }
 
 async fn listed(desk: &Desk, params: &Value) -> Result<Value, Refusal> {

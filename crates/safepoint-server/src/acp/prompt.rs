@@ -1,26 +1,26 @@
 //! One prompt: its item is pushed, its turn is shown, and one answer says how it ended.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
+use futures_core::future::BoxFuture;
+use futures_util::future::{Either, select};
 use safepoint::{
     session::{IfUndelivered, Policy},
     steer::SteerTiming,
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::timeout;
 
 use super::{asking::Questions, content, desk::Desk, message::Refusal, update::Updates};
 use crate::{
-    answer::ItemAnswer,
+    answer::{ItemAnswer, ItemState},
     caller::{Kept, Owner, items::ItemPush},
     follow::{ItemEvent, ItemEvents, ReadyReader},
-    host::read::{self, TurnRead},
     problem::{Answered, Problem},
 };
 
-/// How long the answer of a stopped turn waits until it is known whether anything of it is alive.
-const QUIET: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(20);
+/// How long the answer waits for a question that is over to be taken back.
+const TAKEN_BACK: Duration = Duration::from_secs(2);
 
 /// A prompt whose item is recorded.
 pub(super) struct Prompt {
@@ -77,95 +77,93 @@ impl Prompt {
         self.desk.outbox.answer(&self.request, answered).await;
     }
 
-    /// Where it rests. A question that the turn waits for is the editor's, and then the same turn continues.
+    /// Where it rests. A question of its turn is the editor's as soon as it is asked, and the same turn continues.
     async fn rest(&mut self) -> Answered<ItemAnswer> {
         let mut updates = Updates::default();
-        let questions = Questions::of(&self.desk, &self.kept);
         // What waits from an earlier turn holds this one up.
-        if self.desk.is_first(&self.request) {
-            questions.ask().await?;
-        }
-        loop {
-            match self.events.next().await? {
+        let mut asking = self.desk.is_first(&self.request).then(|| self.ask());
+        let mut stays_open = false;
+        let rest = loop {
+            let event = match asking.take() {
+                None => self.events.next().await?,
+                // Whichever is first; the other is waited for in the next round, and loses nothing.
+                Some(asks) => match select(pin!(self.events.next()), asks).await {
+                    Either::Left((event, asks)) => {
+                        asking = Some(asks);
+                        event?
+                    }
+                    Either::Right((is_answered, _)) => {
+                        stays_open |= !is_answered?;
+                        continue;
+                    }
+                },
+            };
+            match event {
                 ItemEvent::Shown(event) => {
                     if let Some(update) = updates.of(&event) {
                         self.desk.outbox.update(self.kept.id().as_str(), &update).await;
                     }
+                    if event.kind == "approval_asked" && asking.is_none() && !stays_open {
+                        asking = Some(self.ask());
+                    }
                 }
                 ItemEvent::KeepAlive => {}
                 ItemEvent::Rest(rest) if rest.outcome == Some("suspended") && !self.desk.has_left() => {
-                    if !questions.ask().await? {
+                    let asks = asking.take();
+                    if stays_open || !asks.unwrap_or_else(|| self.ask()).await? {
                         return Ok(rest);
                     }
                     self.events = ItemEvents::of(&self.desk.by, &self.kept, self.number).await?;
                 }
-                ItemEvent::Rest(rest) => return Ok(rest),
+                ItemEvent::Rest(rest) if rest.state == ItemState::Rest => break rest,
+                // It was suspended, and has continued since.
+                ItemEvent::Rest(_) => {
+                    self.events = ItemEvents::of(&self.desk.by, &self.kept, self.number).await?;
+                }
                 ItemEvent::Bye => return Err(Problem::draining()),
             }
+        };
+        if let Some(asks) = asking {
+            // The turn is over, and its question with it: that is seen soon, and the editor learns it before the answer.
+            drop(timeout(TAKEN_BACK, asks).await);
         }
+        Ok(rest)
+    }
+
+    fn ask(&self) -> BoxFuture<'static, Answered<bool>> {
+        let questions = Questions::of(&self.desk, &self.kept);
+        Box::pin(async move { questions.ask().await })
     }
 
     async fn ended(&self, rest: ItemAnswer) -> Result<Value, Refusal> {
-        let turn = self.turn(&rest).await?;
-        let outcome = rest.outcome.unwrap_or("not_known");
-        let meta = json!({"safepoint": self.meta(&rest, turn.as_ref())});
-        let is_cancelled = self.desk.cancels(&self.request).is_of_request;
-        let stop_reason = match outcome {
-            "completed" => "end_turn",
-            // It waits: the answer of a question is not here.
-            "suspended" => "end_turn",
+        let ended = self.desk.by.ended(&self.kept, rest).await?;
+        let meta = json!({"safepoint": ended.account()});
+        let stop_reason = match ended.outcome() {
+            // Suspended: the answer to a question is not here.
+            "completed" | "suspended" => "end_turn",
             "interrupted" | "preempted" | "rolled_back" | "withdrawn" | "dropped" => {
-                match turn.as_ref().and_then(TurnRead::stop_code) {
+                match ended.stop_code() {
                     Some("max_rounds") => "max_turn_requests",
                     Some("max_tokens") => "max_tokens",
-                    _ if is_cancelled => return Err(Refusal::cancelled(meta)),
+                    _ if self.desk.is_request_cancelled(&self.request) => {
+                        return Err(Refusal::cancelled(meta));
+                    }
                     _ => "cancelled",
                 }
             }
-            "failed" => {
-                let (code, message) = turn.as_ref().and_then(TurnRead::failure).unwrap_or(("not_known", ""));
-                if code != "truncated" {
-                    let mut data = json!({"code": code});
-                    data["_meta"] = meta;
+            "failed" => match ended.failure() {
+                ("truncated", _) => "max_tokens",
+                (code, message) => {
+                    let data = json!({"code": code, "_meta": meta});
                     return Err(Refusal::failed(format!("the turn failed: {message}"), data));
                 }
-                "max_tokens"
-            }
+            },
             other => {
-                let data = json!({"code": rest.returned.unwrap_or(other)});
+                let data = json!({"code": ended.rest.returned.unwrap_or(other)});
                 return Err(Refusal::failed(format!("the prompt was not taken: {other}"), data));
             }
         };
         Ok(json!({"stopReason": stop_reason, "_meta": meta}))
-    }
-
-    /// What is recorded of its turn; if it was stopped, with what is alive.
-    async fn turn(&self, rest: &ItemAnswer) -> Answered<Option<TurnRead>> {
-        let Some(name) = &rest.turn else { return Ok(None) };
-        let over = Instant::now() + QUIET;
-        loop {
-            let turns = read::turns(self.desk.by.store(), self.kept.id()).await?;
-            let found = turns.into_iter().find(|(number, _)| format!("turn-{number}") == *name);
-            let found = found.map(|(_, turn)| turn);
-            let waits =
-                found.as_ref().is_some_and(|turn| turn.stop_code().is_some() && !turn.is_quiet_known());
-            if !waits || Instant::now() >= over {
-                return Ok(found);
-            }
-            sleep(LOOK).await;
-        }
-    }
-
-    fn meta(&self, rest: &ItemAnswer, turn: Option<&TurnRead>) -> Value {
-        let session = self.kept.id();
-        let stop = turn.map(TurnRead::stop);
-        let url = rest.turn.as_ref().map(|turn| format!("/v1/sessions/{session}/turns/{turn}"));
-        json!({
-            "session": session.as_str(), "item": rest.id, "turn": rest.turn, "outcome": rest.outcome,
-            "quiet": stop.as_ref().and_then(|stop| stop.quiet),
-            "survivors": stop.map(|stop| stop.survivors).unwrap_or_default(),
-            "receipt": url,
-        })
     }
 }
 

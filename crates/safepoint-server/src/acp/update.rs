@@ -17,7 +17,7 @@ const SHOWN_CHARS: usize = 80;
 #[derive(Debug, Default)]
 pub(super) struct Updates {
     /// Whether what the person said is shown too.
-    with_items: bool,
+    of_both: bool,
     /// The last recorded event.
     seen: Option<u64>,
     /// The message that is shown, by turn and round, and how many bytes of it were.
@@ -30,7 +30,12 @@ pub(super) struct Updates {
 impl Updates {
     /// Of what was said on both sides.
     pub(super) fn of_both() -> Self {
-        Self { with_items: true, ..Self::default() }
+        Self { of_both: true, ..Self::default() }
+    }
+
+    /// The update for what the person said.
+    pub(super) fn said(text: &str) -> Value {
+        chunk("user_message_chunk", text)
     }
 
     /// The update for an event, if it has one.
@@ -46,7 +51,13 @@ impl Updates {
         }
         let text = data["text"].as_str().unwrap_or_default();
         match event.kind.as_str() {
-            "turn_started" if self.with_items && !text.is_empty() => Some(chunk("user_message_chunk", text)),
+            "steer_delivered" if self.of_both => {
+                let said = data["steers"]
+                    .as_array()?
+                    .iter()
+                    .filter_map(|steer| steer.as_str().or(steer["text"].as_str()));
+                Some(Self::said(&said.collect::<Vec<_>>().join("\n")))
+            }
             "text_delta" => {
                 self.begin_message(data);
                 self.said += text.len();

@@ -1,6 +1,6 @@
 //! The agents of the server, each made of its settings.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use safepoint::{Agent, raw::remote::AfterWord};
 use safepoint_testkit::server::ModelServer;
@@ -16,10 +16,30 @@ use crate::{
         model::Chosen,
         tools,
     },
+    args::agent::AgentArgs,
     output,
     session::processes,
-    settings::AgentSettings,
+    settings::{
+        AgentSettings,
+        config::{self, Config},
+        server::{self, ServerSettings},
+        store::kept_in,
+    },
 };
+
+/// An agent before it is made.
+pub(super) struct WantedAgent {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) surfaces: Vec<String>,
+    pub(super) settings: AgentSettings,
+}
+
+/// What the config file and the flags say.
+pub(super) struct WantedAgents {
+    pub(super) of_server: ServerSettings,
+    pub(super) agents: Vec<WantedAgent>,
+}
 
 /// An agent, and what lives as long as it.
 pub(super) struct ServedAgent {
@@ -66,4 +86,30 @@ impl ServedAgent {
     pub(super) async fn close(&self) {
         self.servers.close().await;
     }
+}
+
+/// Reads the config file; without agents there, the flags and the rest of the file make one.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn wanted(args: &AgentArgs, store: Option<&PathBuf>) -> anyhow::Result<WantedAgents> {
+    let file = config::text(args.config.as_deref())?;
+    let (config, agents) = match &file {
+        Some((path, text)) => (Config::read(path.clone(), text)?, server::agents(path, text)?),
+        None => (Config::default(), Vec::new()),
+    };
+    let of_server = config.server.clone();
+    let kept_in = kept_in(Some(&String::new()), store)?;
+    let filled = |config: Config| AgentSettings { kept_in: kept_in.clone(), ..config.fill(args.clone()) };
+    if agents.is_empty() {
+        let (name, description) = ("default".to_owned(), String::new());
+        let settings = filled(config);
+        let agents = vec![WantedAgent { name, description, surfaces: Vec::new(), settings }];
+        return Ok(WantedAgents { of_server, agents });
+    }
+    let agents = agents.into_iter().map(|one| {
+        let settings = filled(one.config);
+        WantedAgent { name: one.name, description: one.description, surfaces: one.surfaces, settings }
+    });
+    Ok(WantedAgents { of_server, agents: agents.collect() })
 }

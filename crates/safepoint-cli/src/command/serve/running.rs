@@ -14,7 +14,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{
-    agents::ServedAgent,
+    agents::{ServedAgent, WantedAgent, WantedAgents, wanted},
     hooks, provider,
     tokens::{make_own, own_file, place},
 };
@@ -23,10 +23,8 @@ use crate::{
     exit::{self, Usage, code},
     output,
     settings::{
-        AgentSettings,
-        config::{self, Config},
-        server::{self, ServerSettings, WebAddress},
-        store::{kept_in, open_store},
+        server::{ServerSettings, WebAddress},
+        store::open_store,
     },
     signals::Signals,
 };
@@ -36,19 +34,11 @@ const PORT: u16 = 7717;
 /// How long turns may take to stop at the end, unless it is said.
 const DRAIN: Duration = Duration::from_secs(20);
 
-/// An agent before it is made.
-struct Wanted {
-    name: String,
-    description: String,
-    surfaces: Vec<String>,
-    settings: AgentSettings,
-}
-
 /// Serves until a signal, or until a client drains it.
 pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     // First: a signal from now on drains.
     let mut signals = Signals::listen(OnDisconnect::Detach)?;
-    let (of_server, wanted) = wanted(&args)?;
+    let WantedAgents { of_server, agents } = wanted(&args.agent, args.store.as_ref())?;
     let store = open_store(args.store.clone())?;
     let mut builder = Host::builder(store);
     if let Some(running) = of_server.running {
@@ -61,7 +51,7 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
         builder = builder.webhook(hooks::webhook(settings)?);
     }
     let mut served = Vec::new();
-    for Wanted { name, description, surfaces, settings } in wanted {
+    for WantedAgent { name, description, surfaces, settings } in agents {
         let surfaces = surfaces.iter().map(|surface| surface.parse::<Surface>());
         let surfaces = surfaces.collect::<Result<Vec<_>, _>>();
         let surfaces = surfaces.map_err(|why| Usage(format!("[agents.{name}]: {why}")))?;
@@ -154,30 +144,4 @@ fn named_host(public: &Url) -> String {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     }
-}
-
-/// What the config file and the flags say.
-fn wanted(args: &ServeArgs) -> anyhow::Result<(ServerSettings, Vec<Wanted>)> {
-    let named = args.agent.config.as_deref();
-    let file = config::text(named)?;
-    let (config, agents) = match &file {
-        Some((path, text)) => (Config::read(path.clone(), text)?, server::agents(path, text)?),
-        None => (Config::default(), Vec::new()),
-    };
-    let of_server = config.server.clone();
-    let kept_in = kept_in(Some(&String::new()), args.store.as_ref())?;
-    let filled =
-        |config: Config| AgentSettings { kept_in: kept_in.clone(), ..config.fill(args.agent.clone()) };
-    if agents.is_empty() {
-        let (name, description) = ("default".to_owned(), String::new());
-        return Ok((
-            of_server,
-            vec![Wanted { name, description, surfaces: Vec::new(), settings: filled(config) }],
-        ));
-    }
-    let wanted = agents.into_iter().map(|one| {
-        let settings = filled(one.config);
-        Wanted { name: one.name, description: one.description, surfaces: one.surfaces, settings }
-    });
-    Ok((of_server, wanted.collect()))
 }
