@@ -182,7 +182,7 @@ async fn pay(cents: u64) -> String {
     format!("paid {cents}")
 }
 
-/// S13.25: a question that opens and a session that comes to rest are delivered, signed; what is not taken is sent again with the
+/// S13.25: a question that opens and a session at rest are delivered, signed; what is not taken is sent again with the
 /// same id, and what was taken is not.
 #[tokio::test]
 async fn news_is_signed_and_sent_until_it_is_taken() {

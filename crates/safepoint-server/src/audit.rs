@@ -29,10 +29,10 @@ use serde::Serialize;
 /// ```
 #[derive(Clone)]
 pub struct AuditLog {
-    inner: Arc<Inner>,
+    sink: Arc<AuditSink>,
 }
 
-struct Inner {
+struct AuditSink {
     /// Held for one line; no other lock is taken under it.
     writer: Mutex<Box<dyn Write + Send>>,
     is_broken: AtomicBool,
@@ -87,29 +87,58 @@ impl AuditLog {
 
     /// To a writer of your own, a line at a time.
     pub fn to(writer: impl Write + Send + 'static) -> Self {
-        let inner = Inner { writer: Mutex::new(Box::new(writer)), is_broken: AtomicBool::new(false) };
-        Self { inner: Arc::new(inner) }
+        let sink = AuditSink { writer: Mutex::new(Box::new(writer)), is_broken: AtomicBool::new(false) };
+        Self { sink: Arc::new(sink) }
     }
 
     pub(crate) fn write(&self, line: &AuditLine<'_>) {
         let mut text = serde_json::to_vec(line).expect("a line is JSON");
         text.push(b'\n');
-        let mut writer = self.inner.writer.lock().expect("no code under this lock panics");
+        let mut writer = self.sink.writer.lock().expect("no code under this lock panics");
         // In one write: a line that another process appends stands beside it and not in it.
         let written = writer.write_all(&text).and_then(|()| writer.flush());
         // Relaxed: nothing is ordered by it.
-        self.inner.is_broken.store(written.is_err(), Ordering::Relaxed);
+        self.sink.is_broken.store(written.is_err(), Ordering::Relaxed);
     }
 
     /// Whether the last line was not written.
     pub(crate) fn is_broken(&self) -> bool {
         // Relaxed: as above.
-        self.inner.is_broken.load(Ordering::Relaxed)
+        self.sink.is_broken.load(Ordering::Relaxed)
     }
 }
 
 impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuditLog").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S7.6, S13.23: the golden line: programs read it, so a later release writes the same.
+    #[test]
+    fn its_line_is_as_it_was() {
+        let line = AuditLine {
+            v: 1,
+            at: Timestamp::UNIX_EPOCH,
+            who: Some("anna"),
+            token: Some("0a"),
+            door: "v1",
+            method: "POST",
+            route: "/v1/sessions/{session}/stop",
+            session: Some("ses_1"),
+            of: None,
+            status: 202,
+            code: None,
+        };
+        let text = r#"{"v":1,"at":"1970-01-01T00:00:00Z","who":"anna","token":"0a","door":"v1","method":"POST","route":"/v1/sessions/{session}/stop","session":"ses_1","status":202}"#;
+        assert_eq!(serde_json::to_string(&line).unwrap(), text);
+        let refused =
+            AuditLine { who: None, token: None, session: None, status: 401, code: Some("no_token"), ..line };
+        let text = r#"{"v":1,"at":"1970-01-01T00:00:00Z","who":null,"token":null,"door":"v1","method":"POST","route":"/v1/sessions/{session}/stop","status":401,"code":"no_token"}"#;
+        assert_eq!(serde_json::to_string(&refused).unwrap(), text);
     }
 }

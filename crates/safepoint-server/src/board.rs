@@ -142,7 +142,7 @@ impl BoardReader {
             match received {
                 Some(Ok(Ok(change))) => {
                     if self.by.who.sees(&change.setup.principal, &change.setup.agent) {
-                        return Some(change.step());
+                        return Some(step(change));
                     }
                 }
                 Some(Ok(Err(broadcast::error::RecvError::Lagged(_)))) => self.stage = BoardStage::List,
@@ -296,11 +296,9 @@ fn at_rest(answer: &SessionAnswer) -> bool {
     !is_live && answer.turn.is_none() && answer.waiting.is_empty()
 }
 
-impl BoardChange {
-    fn step(self) -> BoardStep {
-        match self.what {
-            ChangeOf::Session => BoardStep::Session(self.data),
-            ChangeOf::Approval => BoardStep::Approval(self.data),
-        }
+fn step(change: BoardChange) -> BoardStep {
+    match change.what {
+        ChangeOf::Session => BoardStep::Session(change.data),
+        ChangeOf::Approval => BoardStep::Approval(change.data),
     }
 }

@@ -182,7 +182,7 @@ impl HostBuilder {
         self
     }
 
-    /// Calls this address when a question opens and when a session comes to rest.
+    /// Calls this address when a question opens and when a session is at rest again.
     pub fn webhook(mut self, hook: Webhook) -> Self {
         self.hooks.push(hook);
         self

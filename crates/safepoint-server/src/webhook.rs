@@ -1,4 +1,4 @@
-//! Webhooks: an address is called when a question opens and when a session comes to rest.
+//! Webhooks: an address is called when a question opens and when a session is at rest.
 //!
 //! Each delivery is signed as Standard Webhooks says (`webhook-id`, `webhook-timestamp`, `webhook-signature`), and is sent again until
 //! it is taken. The same news has the same id, also after a restart: a receiver that keeps ids gets each once.

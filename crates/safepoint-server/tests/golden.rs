@@ -1,4 +1,5 @@
 //! What the server stores and says, as it was written before: the file of tokens, and the document of the API.
+//! An `AuditLine`, the `Claims` of a provider's token, and a setup with each `EarlierMessage` have their golden lines beside them.
 
 use std::fs;
 

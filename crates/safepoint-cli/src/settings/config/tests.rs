@@ -1,6 +1,6 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
 //! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`,
-//! the `Theme`, `Notify`, each `OwnPrice`, the `ServerSettings`.
+//! the `Theme`, `Notify`, each `OwnPrice`, the `ServerSettings` with `TlsFiles`, `JwksSettings`, each `WebhookSettings` and each `WebAddress`.
 
 use std::path::Path;
 
@@ -52,6 +52,8 @@ fn every_key_is_read() {
     assert_eq!(mcp.all().unwrap().len(), 3);
     let ServerSettings { listen, hosts, origins, running, .. } = &server;
     assert!(listen.is_some() && hosts.len() == 1 && origins.len() == 1 && *running == Some(20));
+    assert!(server.public_url.is_some() && server.audit.is_some() && server.tls.is_some());
+    assert!(server.jwks.is_some() && server.webhooks.len() == 1);
     assert!(server.unload().unwrap().is_some() && server.drain().unwrap().is_some() && agents.len() == 1);
 }
 
