@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use crate::contract::store::{Cause, Error};
 
 /// For one look. It is more than a write has: a look may stand behind a walk through another journal.
-const LOOK: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(45);
 
 /// For what makes or takes a session. It is more than a store lets one process wait for the others (S7.15).
 const OPENING: Duration = Duration::from_secs(120);

@@ -205,7 +205,7 @@ impl<K> FeedState<K> {
     fn read_by_all(&mut self) -> usize {
         let Some(readers) = &mut self.readers else { return 0 };
         readers.retain(|reader| reader.strong_count() > 0);
-        // Relaxed: a reader that goes on meanwhile only keeps more.
+        // Relaxed: a reader that reads on meanwhile only keeps more.
         let places = readers.iter().filter_map(Weak::upgrade).map(|place| place.load(Ordering::Relaxed));
         let slowest = places.min().unwrap_or(u64::MAX);
         self.events.partition_point(|event| event.seq < slowest)

@@ -275,11 +275,10 @@ impl World {
             assert_eq!(fresh, None, "it waits, and nothing comes of it, after {input:?}");
         }
         // What waits for a decision in a store waits there too.
-        let has_nothing_to_do =
-            if self.machine.is_suspended() { self.is_stored } else { self.machine.waiting().is_empty() };
+        let (suspended, waiting) = (self.machine.is_suspended(), self.machine.waiting());
         let at_rest = self.machine.phase() == SessionPhase::Idle
             && !self.is_opening()
-            && has_nothing_to_do
+            && if suspended { self.is_stored } else { waiting.is_empty() }
             && !self.has_background;
         if !at_rest && !self.ended {
             self.witness.busy_at = self.now;
