@@ -22,6 +22,9 @@ use crate::{
 /// How long one request waits for an end: what a server waits at most.
 const WAIT: Duration = Duration::from_secs(120);
 
+/// How a turn is that waits for a decision.
+const SUSPENDED: &str = "suspended";
+
 impl ServerApi {
     /// Stops one call, or the turn that runs or waits and then the session.
     ///
@@ -201,6 +204,11 @@ fn requested(answer: &Value, what: &str) -> Reply {
 }
 
 fn is_far_enough(wait: Wait, answer: &Value) -> bool {
+    // The receipt of a turn that waits for a decision is older than the stop: its outcome says when the stop has settled it.
+    let is_over = answer["outcome"].as_str().is_some_and(|outcome| outcome != SUSPENDED);
+    if wait != Wait::No && answer["receipt"]["ending"] == SUSPENDED && !is_over {
+        return false;
+    }
     match wait {
         Wait::No => true,
         Wait::Settled => !answer["receipt"].is_null(),
@@ -210,7 +218,10 @@ fn is_far_enough(wait: Wait, answer: &Value) -> bool {
 
 /// The turn has settled. It says quiet only where the server does (S3.6).
 fn ended(wait: Wait, turn: &str, answer: &Value) -> Reply {
-    let said = match answer["receipt"]["ending"].as_str() {
+    let ending = answer["receipt"]["ending"].as_str();
+    let is_interrupted = answer["outcome"] == "interrupted";
+    let said = match ending {
+        Some(_) if is_interrupted => format!("{turn} is stopped"),
         Some("stopped") => format!("{turn} is stopped"),
         Some(ending) => format!("{turn} has ended: {ending}"),
         None => format!("{turn} has ended"),

@@ -112,9 +112,10 @@ async fn a_run_cannot_decide_through_a_server() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_takes_a_question_back() {
     let (world, session) = asked().await;
-    let stopped = world.ask(&["stop", &session, "--json"]).await;
-    assert_eq!(stopped.code, 0, "{stopped:?}");
-    world.labelled(&session, "stopped").await;
+    let stopped = world.ask(&["stop", &session, "--wait", "--json"]).await;
+    assert_eq!((stopped.code, &stopped.last()["message"]), (0, &json!("turn-1 is stopped")), "{stopped:?}");
+    let row = world.store.open(&safepoint::ids::SessionId::from(session.as_str())).await.unwrap();
+    assert_eq!(row.label, "stopped", "it was said before it was so");
     let late = world.ask(&["approve", &session, "--json"]).await;
     assert_eq!(late.code, 4, "{late:?}");
     let (served, here) = (

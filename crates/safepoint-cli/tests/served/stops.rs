@@ -97,7 +97,7 @@ async fn a_call_is_stopped_alone() {
     assert_eq!(world.ask(&["stop", &session, "--abandon"]).await.code, 2);
     let trace = world.ask(&["trace", &session, "--json"]).await;
     let lines = trace.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let call = lines.filter(|line| line["type"] == "call_started").last().unwrap()["call_id"].clone();
+    let call = lines.rev().find(|line| line["type"] == "call_started").unwrap()["call_id"].clone();
     let stopped = world.ask(&["stop", &session, "--now", "--call", call.as_str().unwrap()]).await;
     assert_eq!(stopped.code, 0, "{trace:?} {stopped:?}");
     tools.gate().open_for_all();
