@@ -121,6 +121,8 @@ async def one_tree(binary, url, folder):
     check("how the run ended", fields(root).get("safepoint.ending"), "stopped")
     chat = next(span for span in spans if span.name == "chat x")
     check("finish reasons", fields(chat).get("gen_ai.response.finish_reasons"), ["stop"])
+    used = sorted(fields(span).get("gen_ai.usage.input_tokens") for span in spans if span.name == "chat x")
+    check("tokens", used, [5, 11])
     check("the provider", fields(chat).get("gen_ai.provider.name"), "openai")
     names = {metric.name for metric in metrics}
     wanted = {"safepoint.stop.settled", "safepoint.stop.quiet"}

@@ -72,7 +72,7 @@ fn said(variable: &str) -> Option<String> {
 }
 
 impl Exported {
-    /// What the variables ask for; `None` if that is nothing. What they get wrong is told once, and the program runs without.
+    /// What the variables ask for; `None` if that is nothing. A mistake in them is one warning, and the program runs without.
     pub(super) fn of_environment(runtime: &Handle) -> Option<Self> {
         if said("OTEL_SDK_DISABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
             return None;

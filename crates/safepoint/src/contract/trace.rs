@@ -184,7 +184,7 @@ impl RunTrace {
         if let (Some(parent), Some(propagator)) = (&self.0.parent, PROPAGATOR.get())
             && callback::call(|| propagator.set_parent(span, parent)).is_err()
         {
-            // The run is then in a trace of its own.
+            // The run then begins a trace.
         }
         let early = {
             let mut joint = self.0.span.lock();

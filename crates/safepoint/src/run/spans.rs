@@ -76,7 +76,7 @@ pub(crate) fn model_call(model: &str, round: u32) -> Span {
         gen_ai.usage.output_tokens = Empty,
         gen_ai.usage.cache_read.input_tokens = Empty,
         gen_ai.usage.cache_creation.input_tokens = Empty,
-        safepoint.round = round,
+        safepoint.round = i64::from(round),
         safepoint.ending = Empty,
         otel.status_code = Empty,
         error.r#type = Empty,
@@ -135,9 +135,9 @@ pub(crate) fn end_tool_call(span: &Span, ending: &str, status: SpanEnd<'_>, effe
 
 /// Ends the span of a run: its outcome is fixed. `failure` is why it failed.
 pub(crate) fn end_run(span: &Span, receipt: &Receipt, failure: Option<&ErrorReport>) {
-    span.record("safepoint.attempt", receipt.attempt);
-    span.record("gen_ai.usage.input_tokens", receipt.usage.input);
-    span.record("gen_ai.usage.output_tokens", receipt.usage.output);
+    span.record("safepoint.attempt", i64::from(receipt.attempt));
+    span.record("gen_ai.usage.input_tokens", whole_number(receipt.usage.input));
+    span.record("gen_ai.usage.output_tokens", whole_number(receipt.usage.output));
     let status = match receipt.ending {
         Ending::Done => SpanEnd::Ok,
         Ending::Failed => SpanEnd::Failed(failure.map_or("unknown", |error| &error.code)),
@@ -158,11 +158,16 @@ pub(crate) fn end_model_call(span: &Span, whole: &Completion, report: &ModelRepo
     span.record("gen_ai.response.model", model_name(&report.model));
     span.record("gen_ai.response.finish_reasons", finish.map(finish_reason));
     let usage = &report.usage;
-    span.record("gen_ai.usage.input_tokens", usage.input);
-    span.record("gen_ai.usage.output_tokens", usage.output);
-    let some = |tokens: u64| (tokens > 0).then_some(tokens);
+    span.record("gen_ai.usage.input_tokens", whole_number(usage.input));
+    span.record("gen_ai.usage.output_tokens", whole_number(usage.output));
+    let some = |tokens: u64| (tokens > 0).then_some(whole_number(tokens));
     span.record("gen_ai.usage.cache_read.input_tokens", some(usage.cached_input));
     span.record("gen_ai.usage.cache_creation.input_tokens", some(usage.cache_write));
+}
+
+/// What exporters take for a number: a `u64` they write as text.
+fn whole_number(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn finish_reason(finish: &Finish) -> &str {

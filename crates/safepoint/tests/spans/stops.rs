@@ -1,6 +1,9 @@
 //! The span of a stop, and the tree that it is in.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use safepoint::{
     Reason, SafePoints, StopRequest,
@@ -141,10 +144,11 @@ async fn a_child_that_is_stopped_alone_has_the_stop() {
 #[tokio::test(start_paused = true)]
 async fn what_outlives_a_stop_is_named() {
     let (spans, _guard) = Spans::collect();
-    let work = does("work", |cx| async move {
-        let guard = cx.delay_quiet("the old printer");
-        std::mem::forget(guard);
-        std::future::pending().await
+    let printer = Arc::new(Mutex::new(None));
+    let begins = Arc::clone(&printer);
+    let work = does("work", move |cx| {
+        *begins.lock().unwrap() = Some(cx.delay_quiet("the old printer"));
+        std::future::pending()
     });
     let handle = agent([ask(&["work"])]).tool(work).build().run("go").detach();
     call_started(&handle).await;
@@ -154,6 +158,7 @@ async fn what_outlives_a_stop_is_named() {
     let stop = stop_of(&spans);
     assert_eq!(stop.field("safepoint.stop.quiet"), Some("false"));
     assert!(stop.field("safepoint.stop.survivors").is_some_and(|named| named.contains("the old printer")));
+    assert!(printer.lock().unwrap().is_some());
 }
 
 /// S11.12, S2.16: what subscribes to spans may panic at a stop's span, and the stop is a stop all the same.

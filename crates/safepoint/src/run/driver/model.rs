@@ -39,6 +39,7 @@ use crate::{
 };
 
 mod shorter;
+mod spanned;
 mod writer;
 
 use writer::changed_facts;
@@ -171,17 +172,6 @@ struct ModelCall {
     draft: Arc<Mutex<SharedDraft>>,
     reader: Reader,
     span: Span,
-}
-
-impl ModelCall {
-    /// Ends its span. After its record: what subscribes to spans is not ours, and may panic.
-    fn end_span(&self, whole: &Completion, report: &ModelReport) {
-        if self.span.is_disabled() {
-            return;
-        }
-        let finish = self.draft.lock().draft.finish().cloned();
-        spans::end_model_call(&self.span, whole, report, finish.as_ref());
-    }
 }
 
 impl Driver {

@@ -9,6 +9,7 @@ use tracing::{
     info_span,
 };
 
+use super::whole_number;
 use crate::{
     sync::callback,
     value::receipt::{Escalation, QuietReport, Receipt, RequestReport, TookEffect, mode_name},
@@ -37,7 +38,7 @@ impl StopSpan {
                 safepoint.stop.reason = request.reason.code,
                 safepoint.stop.actor = request.reason.actor,
                 safepoint.stop.asked = request.asked,
-                safepoint.stop.within_ms = request.within_ms,
+                safepoint.stop.within_ms = request.within_ms.map(whole_number),
                 "requested"
             );
         });
