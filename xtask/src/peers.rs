@@ -11,6 +11,7 @@ mod facts;
 mod fixtures;
 mod mcp;
 mod node;
+mod responses;
 mod scenarios;
 mod sdks;
 mod serving;
@@ -134,13 +135,14 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
     ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
     ("acp", acp::peers),
     ("a2a", a2a::peers),
+    ("responses", responses::peers),
 ];
 
 /// Runs every scenario that is wanted against every peer, or against those of one kind.
@@ -183,7 +185,7 @@ fn models(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
 /// Builds our binary and says where it is.
 fn built() -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--package", "safepoint-cli", "--message-format", "json"])
+        .args(["build", "--package", "safepoint-cli", "--features", "serve", "--message-format", "json"])
         .current_dir(source::root())
         .stderr(Stdio::inherit())
         .output()

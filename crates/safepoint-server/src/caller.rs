@@ -18,6 +18,7 @@ use crate::{
     problem::{Answered, Problem},
 };
 
+pub(crate) mod alone;
 mod decisions;
 pub(crate) mod items;
 pub(crate) mod sessions;

@@ -17,7 +17,7 @@ use safepoint::{
     stop::{Scope, StopHandle},
     store::{Error, NewNode, OwnerProcess, SessionRow, Store},
 };
-use tokio::sync::{RwLock, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore, watch};
 
 mod due;
 pub(crate) mod open;
@@ -93,7 +93,8 @@ pub(crate) struct HostState {
     places: Arc<Semaphore>,
     scope: Scope,
     quiet: StopHandle,
-    draining: watch::Sender<bool>,
+    /// Once it drains: how long what runs may take.
+    draining: watch::Sender<Option<Duration>>,
     /// Changes when a session was opened.
     opens: watch::Sender<()>,
     /// Whether a request has asked for the drain.
@@ -196,7 +197,7 @@ impl HostBuilder {
             places: Arc::new(Semaphore::new(self.running)),
             scope,
             quiet,
-            draining: watch::Sender::new(false),
+            draining: watch::Sender::new(None),
             opens: watch::Sender::new(()),
             drain_asked: watch::Sender::new(false),
         };
@@ -227,7 +228,7 @@ impl Host {
     /// # Cancel safety
     /// What was stopped stays stopped; call it again.
     pub async fn drain(&self, within: Duration) {
-        self.inner.draining.send_replace(true);
+        self.inner.draining.send_replace(Some(within));
         let node = self.inner.node.write().await.take();
         if let Some(node) = node {
             node.drain(within).await;
@@ -267,12 +268,25 @@ impl Host {
 
 impl HostState {
     pub(crate) fn is_draining(&self) -> bool {
-        *self.draining.borrow()
+        self.draining.borrow().is_some()
     }
 
     /// What changes when the host begins to drain.
-    pub(crate) fn draining(&self) -> watch::Receiver<bool> {
+    pub(crate) fn draining(&self) -> watch::Receiver<Option<Duration>> {
         self.draining.subscribe()
+    }
+
+    /// A place for a turn that runs, of those that there are.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn place(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.places).acquire_owned().await.expect("the host closes no places")
+    }
+
+    /// Does this in a task of the host: a drain waits for it.
+    pub(crate) fn spawn(&self, label: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.scope.spawn(label, work));
     }
 
     /// The session, opened by this process; as it is, if it is open.

@@ -218,7 +218,7 @@ impl Caller {
     }
 }
 
-fn blank() -> Problem {
+pub(super) fn blank() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "blank", "an item must say something")
 }
 

@@ -56,7 +56,7 @@ impl ResponseStatus {
         match outcome {
             // It waits for answers to the questions in its output.
             "completed" | "suspended" => Self::Completed,
-            "failed" | "unhandled" => Self::Failed,
+            "failed" | "unhandled" | "crashed" => Self::Failed,
             _ => Self::Cancelled,
         }
     }
@@ -102,6 +102,8 @@ pub(super) struct Fold {
     asked: HashMap<String, CallItem>,
     /// The questions that came while a message streamed: they follow it.
     behind: Vec<Value>,
+    /// Whether questions are shown.
+    asks: bool,
     /// Whether a question is no end yet, and the number that its end would have.
     passes: bool,
     passed: Option<u64>,
@@ -155,6 +157,7 @@ impl Fold {
             calls: HashMap::new(),
             asked: HashMap::new(),
             behind: Vec::new(),
+            asks: true,
             passes: false,
             passed: None,
             last: 0,
@@ -170,6 +173,11 @@ impl Fold {
     /// Whether it ended with a question that nothing has answered.
     pub(super) fn is_asked(&self) -> bool {
         self.stage == FoldStage::Asked
+    }
+
+    /// Its questions cannot be answered: they are not shown.
+    pub(super) fn without_questions(self) -> Self {
+        Self { asks: false, ..self }
     }
 
     /// It is known to end otherwise than with the question that comes: the end of the turn is what it ends with, unless the
@@ -275,8 +283,9 @@ impl Fold {
         let (data, call) = (&event.data, CallItem::asked(&event.data, &self.agent));
         let id = data["call_id"].as_str().unwrap_or_default().to_owned();
         let item = call.request();
+        let call = if self.asks { call } else { call.behind(None) };
         self.asked.insert(id, call);
-        if self.stage != FoldStage::Within {
+        if self.stage != FoldStage::Within || !self.asks {
             return Vec::new();
         }
         self.behind.push(item);
