@@ -17,8 +17,6 @@ use super::{
 
 #[path = "responses/ended.rs"]
 mod ended;
-#[path = "responses/peer.rs"]
-mod peer;
 #[path = "responses/questions.rs"]
 mod questions;
 #[path = "responses/streams.rs"]

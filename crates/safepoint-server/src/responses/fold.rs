@@ -231,13 +231,16 @@ impl Fold {
 
     /// The item is at rest, and no record of its turn said so: no turn has had it, or it ended with its process.
     pub(super) fn rest(&mut self, outcome: Option<&str>) -> Vec<Numbered> {
-        if self.facts.status.is_over() {
+        let outcome = outcome.unwrap_or("withdrawn");
+        // A stop has withdrawn the question that it ended with.
+        let is_withdrawn =
+            self.is_asked() && ResponseStatus::of_outcome(outcome) != ResponseStatus::Completed;
+        if self.facts.status.is_over() && !is_withdrawn {
             return Vec::new();
         }
-        let outcome = outcome.unwrap_or("withdrawn");
         self.facts.outcome = Some(outcome.to_owned());
         self.end(ResponseStatus::of_outcome(outcome));
-        let number = self.last.max(1) + 1;
+        let number = self.passed.take().unwrap_or(self.last.max(1)) + 1;
         self.sent(vec![whole(number, self.facts.status.event())])
     }
 
@@ -318,7 +321,7 @@ impl Fold {
     /// An answer to a question that the response ended with: what follows is another response's. A question that a stop
     /// withdrew has none.
     fn decided(&mut self, data: &Value) -> Vec<Numbered> {
-        if self.stage != FoldStage::Asked || data["decision"] == "cancelled" {
+        if self.stage != FoldStage::Asked || data["answer"]["decision"] == "cancelled" {
             return Vec::new();
         }
         self.stage = FoldStage::Behind;
