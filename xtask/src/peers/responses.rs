@@ -25,7 +25,7 @@ const SCENARIOS: [(&str, &str); 6] = [
     ("what is not supported is refused by its name", "refused"),
 ];
 
-/// Runs every scenario, each with a server of its own.
+/// Runs every scenario, each with its own server.
 pub(super) fn peers(binary: &Path, tally: &mut Tally, _wanted: &Wanted) -> anyhow::Result<()> {
     let cache = target().join("peers").join("responses");
     fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;

@@ -76,6 +76,7 @@ impl Caller {
             let mut gone = draining.clone();
             let place = {
                 let (closed, drains) = (pin!(shows.closed()), pin!(gone.wait_for(Option::is_some)));
+                // The place first; what loses changes nothing, and the run learns it from who watches it.
                 match select(pin!(host.place()), select(closed, drains)).await {
                     Either::Left((place, _)) => place,
                     // Nothing has begun.
@@ -179,6 +180,8 @@ async fn watched(
 ) {
     let asked = {
         let (closed, drains) = (pin!(shows.closed()), pin!(draining.wait_for(Option::is_some)));
+        // The end of the run first: then there is nothing to stop. A client that is gone next: its stop is the stronger one. What
+        // loses changes nothing, and is looked at again below.
         match select(pin!(run.done()), select(closed, drains)).await {
             Either::Left(_) => return,
             Either::Right((Either::Left(_), _)) => {

@@ -8,7 +8,8 @@ use safepoint::ids::RunId;
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Fold, Numbered, ResponseEvent},
+    event::{Numbered, ResponseEvent},
+    fold::Fold,
     id::ResponsePart,
     object::{ResponseError, ResponseHead},
     request::AnswerForm,

@@ -7,73 +7,17 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{calls::CallItem, draft::Draft, id::ResponsePart};
+use super::{
+    calls::CallItem,
+    draft::Draft,
+    event::{Numbered, ResponseStatus, numbered, place, whole},
+    id::ResponsePart,
+};
 use crate::follow::ShownEvent;
 
-/// How many numbers a record has for itself and for what streams behind it.
-const NUMBERS: u32 = 20;
 /// How many of them the end of a message has, and an item that is there and done at once.
 const MESSAGE: u64 = 4;
 const BOTH: u64 = 2;
-
-/// An event of a response, and its number.
-#[derive(Clone, Debug)]
-pub(super) struct Numbered {
-    pub(super) number: u64,
-    pub(super) event: ResponseEvent,
-}
-
-/// Exhaustive: what happens with an item of the output, or the response itself as it is then.
-#[derive(Clone, Debug)]
-pub(super) enum ResponseEvent {
-    Output(Value),
-    Whole(&'static str),
-}
-
-/// How a response is. Exhaustive: as the protocol has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResponseStatus {
-    Queued,
-    InProgress,
-    Completed,
-    Cancelled,
-    Failed,
-}
-
-impl ResponseStatus {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// What an outcome of an item or of a turn is.
-    pub(super) fn of_outcome(outcome: &str) -> Self {
-        match outcome {
-            // It waits for answers to the questions in its output.
-            "completed" | "suspended" => Self::Completed,
-            "failed" | "unhandled" | "crashed" => Self::Failed,
-            _ => Self::Cancelled,
-        }
-    }
-
-    pub(super) fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Cancelled | Self::Failed)
-    }
-
-    /// The event by which a stream ends. There is none for `cancelled`: clients know it as an incomplete one.
-    fn event(self) -> &'static str {
-        match self {
-            Self::Completed => "response.completed",
-            Self::Failed => "response.failed",
-            Self::Queued | Self::InProgress | Self::Cancelled => "response.incomplete",
-        }
-    }
-}
 
 /// Where in its turn the reading is. Exhaustive: before what the response is of, in it, behind a question that it ended with, or
 /// behind all of it.
@@ -120,19 +64,6 @@ pub(super) struct TurnFacts {
     pub(super) receipt: Option<Value>,
     pub(super) survivors: Option<Vec<String>>,
     pub(super) is_stop_requested: bool,
-}
-
-/// The first number of the record at this position. Those before the first record are for what is not recorded.
-pub(super) fn place(position: u64) -> u64 {
-    (position + 1) << NUMBERS
-}
-
-pub(super) fn numbered(number: u64, event: Value) -> Numbered {
-    Numbered { number, event: ResponseEvent::Output(event) }
-}
-
-fn whole(number: u64, event: &'static str) -> Numbered {
-    Numbered { number, event: ResponseEvent::Whole(event) }
 }
 
 impl Fold {

@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use safepoint::session::QueueAfterStop;
 
 use super::{
-    fold::{Fold, ResponseStatus},
+    event::ResponseStatus,
+    fold::Fold,
     id::{ResponseId, ResponsePart},
     object::{KeptHead, ResponseError, ResponseHead},
     offers, stream,

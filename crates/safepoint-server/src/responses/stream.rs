@@ -6,7 +6,8 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Fold, Numbered, ResponseEvent, ResponseStatus},
+    event::{Numbered, ResponseEvent, ResponseStatus},
+    fold::Fold,
     kept::{CRASHED, KeptResponse},
 };
 use crate::{
