@@ -378,7 +378,7 @@ impl HostState {
             places: Arc::clone(&self.places),
             unload: self.unload,
             on_lease: self.on_lease.clone(),
-            history: setup::history(&setup.earlier),
+            history: setup::history(setup.earlier.clone()),
         };
         let opened = open::take(node, &row, begun).await?;
         Ok(Arc::new(opened))

@@ -68,7 +68,7 @@ impl Caller {
             return Err(super::items::blank());
         }
         let offered = self.host.agents.get(agent).ok_or_else(|| Problem::no_such("agent"))?;
-        let (agent, history) = (offered.agent.clone(), history(earlier));
+        let (agent, history) = (offered.agent.clone(), history(earlier.iter().map(EarlierMessage::message)));
         let (shows, events) = mpsc::channel(EVENTS);
         let (host, draining) = (self.host.clone(), self.host.draining());
         Load::count(&self.load.items);
