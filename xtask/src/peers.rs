@@ -12,6 +12,7 @@ mod fixtures;
 mod mcp;
 mod node;
 mod otel;
+mod responses;
 mod scenarios;
 mod sdks;
 mod serving;
@@ -142,6 +143,7 @@ const KINDS: [Kind; 7] = [
     ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
     ("acp", acp::peers),
     ("a2a", a2a::peers),
+    ("responses", responses::peers),
     // Last: it builds the binary anew.
     ("otel", |_, tally, _| otel::peers(tally)),
 ];
@@ -185,7 +187,7 @@ fn models(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
 
 /// Builds our binary and says where it is.
 fn built() -> anyhow::Result<PathBuf> {
-    built_with(&[])
+    built_with(&["serve"])
 }
 
 /// The same with features that are off by default.

@@ -20,6 +20,7 @@ use crate::{
     routes::table::Refuses,
 };
 
+pub(crate) mod alone;
 pub(crate) mod decisions;
 mod ended;
 pub(crate) mod items;

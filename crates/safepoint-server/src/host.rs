@@ -18,7 +18,7 @@ use safepoint::{
     stop::{Scope, StopHandle},
     store::{Error, NewNode, OwnerProcess, SessionRow, Store},
 };
-use tokio::sync::{RwLock, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore, watch};
 
 pub(crate) mod board;
 mod due;
@@ -112,7 +112,8 @@ pub(crate) struct HostState {
     pub(crate) traces: Arc<ItemTraces>,
     scope: Scope,
     quiet: StopHandle,
-    draining: watch::Sender<bool>,
+    /// Once it drains: how long what runs may take.
+    draining: watch::Sender<Option<Duration>>,
     /// Changes when a session was opened.
     opens: watch::Sender<()>,
     /// Whether a request has asked for the drain.
@@ -231,7 +232,7 @@ impl HostBuilder {
             traces: Arc::default(),
             scope,
             quiet,
-            draining: watch::Sender::new(false),
+            draining: watch::Sender::new(None),
             opens: watch::Sender::new(()),
             drain_asked: watch::Sender::new(false),
             board: Board::default(),
@@ -271,7 +272,7 @@ impl Host {
     /// # Cancel safety
     /// What was stopped stays stopped; call it again.
     pub async fn drain(&self, within: Duration) {
-        self.inner.draining.send_replace(true);
+        self.inner.draining.send_replace(Some(within));
         let node = self.inner.node.write().await.take();
         if let Some(node) = node {
             node.drain(within).await;
@@ -311,7 +312,7 @@ impl Host {
 
 impl HostState {
     pub(crate) fn is_draining(&self) -> bool {
-        *self.draining.borrow()
+        self.draining.borrow().is_some()
     }
 
     /// Runs it in the host's scope, which a drain waits for.
@@ -320,8 +321,21 @@ impl HostState {
     }
 
     /// What changes when the host begins to drain.
-    pub(crate) fn draining(&self) -> watch::Receiver<bool> {
+    pub(crate) fn draining(&self) -> watch::Receiver<Option<Duration>> {
         self.draining.subscribe()
+    }
+
+    /// A place for a turn that runs, of those that there are.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn place(&self) -> OwnedSemaphorePermit {
+        Arc::clone(&self.places).acquire_owned().await.expect("the host closes no places")
+    }
+
+    /// Does this in a task of the host: a drain waits for it.
+    pub(crate) fn spawn(&self, label: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.scope.spawn(label, work));
     }
 
     /// The session, opened by this process; as it is, if it is open.
@@ -414,7 +428,7 @@ impl HostState {
             places: Arc::clone(&self.places),
             unload: self.unload,
             on_lease: self.on_lease.clone(),
-            history: setup::history(&setup.earlier),
+            history: setup::history(setup.earlier.clone()),
         };
         let opened = open::take(node, &row, begun).await?;
         Ok(Arc::new(opened))

@@ -7,6 +7,7 @@ mod alone;
 mod calls;
 mod create;
 mod draft;
+mod event;
 mod fold;
 mod id;
 mod input;

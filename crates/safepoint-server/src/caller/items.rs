@@ -57,7 +57,7 @@ impl ItemPush {
         if self.text.trim().is_empty() {
             return Err(blank());
         }
-        Ok(encode_item(&self.text, self.policy.clone(), self.key.clone(), INBOX)?)
+        Ok(encode_item(&self.text, self.policy, self.key.clone(), INBOX)?)
     }
 }
 
@@ -131,7 +131,7 @@ impl Caller {
         sealed: NewItem,
     ) -> Answered<PushedItem> {
         let handle = open.handle();
-        let push = Push::new(item.text.clone()).policy(item.policy.clone());
+        let push = Push::new(item.text.clone()).policy(item.policy);
         let pushed = handle.push(match &item.key {
             Some(key) => push.id(key.clone()),
             None => push,
@@ -239,7 +239,7 @@ impl Caller {
     }
 }
 
-fn blank() -> Problem {
+pub(super) fn blank() -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "blank", "an item must say something")
 }
 

@@ -52,7 +52,8 @@ impl Caller {
         let id = make.key.as_ref().map_or_else(SessionId::fresh, |key| named(self.who.name(), key));
         let item = make.item.as_ref().map(ItemPush::encoded).transpose()?;
         let digest = item.as_ref().map(|item| item.digest.clone());
-        let (principal, earlier) = (self.who.name().to_owned(), make.earlier);
+        let (principal, earlier) =
+            (self.who.name().to_owned(), make.earlier.iter().map(EarlierMessage::message).collect());
         let setup = Setup { agent, principal, item: digest, earlier, named: make.named };
         let new = NewSession {
             title: make.title,

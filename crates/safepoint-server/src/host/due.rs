@@ -16,7 +16,7 @@ const MOST: usize = 16;
 /// Looks until the host drains or is gone.
 pub(super) async fn watch(host: Weak<HostState>) {
     let Some(mut draining) = host.upgrade().map(|host| host.draining()) else { return };
-    while timeout(LOOK, draining.wait_for(|is_draining| *is_draining)).await.is_err() {
+    while timeout(LOOK, draining.wait_for(Option::is_some)).await.is_err() {
         let Some(host) = host.upgrade() else { return };
         // A store that does not answer is asked again.
         let Ok(due) = host.store.due(MOST).await else { continue };

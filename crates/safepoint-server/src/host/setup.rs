@@ -11,7 +11,7 @@ use safepoint::{
 use serde::{Deserialize, Serialize};
 
 /// An agent by its name, and a principal by its. What other programs keep there too is left alone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) agent: String,
     pub(crate) principal: String,
@@ -20,31 +20,33 @@ pub(crate) struct Setup {
     pub(crate) item: Option<String>,
     /// What was said before it: the conversation begins with that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) earlier: Vec<EarlierMessage>,
+    pub(crate) earlier: Vec<Message>,
     /// The name that a client of a protocol gave to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) named: Option<String>,
 }
 
 /// A message from before the session. Exhaustive: by a person, or by an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EarlierMessage {
     User(String),
     Assistant(String),
 }
 
-/// A conversation of these messages.
-pub(crate) fn history(earlier: &[EarlierMessage]) -> History {
-    let mut history = History::new();
-    for message in earlier {
-        history.push(match message {
-            EarlierMessage::User(text) => Message::User(UserMessage::from(text.as_str())),
-            EarlierMessage::Assistant(text) => {
-                Message::Assistant(Arc::new(AssistantMessage::of_text(text.as_str())))
-            }
-        });
+impl EarlierMessage {
+    /// The message of a conversation.
+    pub(crate) fn message(&self) -> Message {
+        match self {
+            Self::User(text) => Message::User(UserMessage::from(text.as_str())),
+            Self::Assistant(text) => Message::Assistant(Arc::new(AssistantMessage::of_text(text.as_str()))),
+        }
     }
+}
+
+/// A conversation of these messages.
+pub(crate) fn history(earlier: impl IntoIterator<Item = Message>) -> History {
+    let mut history = History::new();
+    earlier.into_iter().for_each(|message| history.push(message));
     history
 }
 
@@ -75,10 +77,10 @@ mod tests {
         assert_eq!(setup.write(), r#"{"agent":"helper","principal":"ci"}"#);
         let with = Setup { item: Some("0a".into()), ..setup };
         assert_eq!(with.write(), r#"{"agent":"helper","principal":"ci","item":"0a"}"#);
-        let earlier = vec![EarlierMessage::User("a".into()), EarlierMessage::Assistant("b".into())];
-        let with = Setup { earlier, ..with };
+        let said = EarlierMessage::User("a".into()).message();
+        let with = Setup { earlier: vec![said], ..with };
         let text =
-            r#"{"agent":"helper","principal":"ci","item":"0a","earlier":[{"user":"a"},{"assistant":"b"}]}"#;
+            r#"{"agent":"helper","principal":"ci","item":"0a","earlier":[{"role":"user","text":"a"}]}"#;
         assert_eq!(with.write(), text);
         assert_eq!(serde_json::from_str::<Setup>(&with.write()).unwrap(), with);
         let named = Setup { item: None, earlier: Vec::new(), named: Some("trip".into()), ..with };

@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::fold::{Numbered, numbered, place};
+use super::event::{Numbered, numbered, place};
 
 /// The numbers behind a record: first those of its own frames, then those of the message that streams behind it.
 const ADDED: u64 = 16;
@@ -73,7 +73,7 @@ impl Draft {
             all.push(numbered(record, self.delta(&text[shown..])));
         }
         let (index, id, part) = (self.index, &self.id, content(text));
-        let item = self.item(if is_whole { "completed" } else { "incomplete" }, &[part.clone()]);
+        let item = self.item(if is_whole { "completed" } else { "incomplete" }, std::slice::from_ref(&part));
         all.push(numbered(
             record + 1,
             json!({"type": "response.output_text.done", "item_id": id, "output_index": index,

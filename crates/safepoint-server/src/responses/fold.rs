@@ -7,73 +7,17 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{calls::CallItem, draft::Draft, id::ResponsePart};
+use super::{
+    calls::CallItem,
+    draft::Draft,
+    event::{Numbered, ResponseStatus, numbered, place, whole},
+    id::ResponsePart,
+};
 use crate::follow::ShownEvent;
 
-/// How many numbers a record has for itself and for what streams behind it.
-const NUMBERS: u32 = 20;
 /// How many of them the end of a message has, and an item that is there and done at once.
 const MESSAGE: u64 = 4;
 const BOTH: u64 = 2;
-
-/// An event of a response, and its number.
-#[derive(Clone, Debug)]
-pub(super) struct Numbered {
-    pub(super) number: u64,
-    pub(super) event: ResponseEvent,
-}
-
-/// Exhaustive: what happens with an item of the output, or the response itself as it is then.
-#[derive(Clone, Debug)]
-pub(super) enum ResponseEvent {
-    Output(Value),
-    Whole(&'static str),
-}
-
-/// How a response is. Exhaustive: as the protocol has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResponseStatus {
-    Queued,
-    InProgress,
-    Completed,
-    Cancelled,
-    Failed,
-}
-
-impl ResponseStatus {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::InProgress => "in_progress",
-            Self::Completed => "completed",
-            Self::Cancelled => "cancelled",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// What an outcome of an item or of a turn is.
-    pub(super) fn of_outcome(outcome: &str) -> Self {
-        match outcome {
-            // It waits for answers to the questions in its output.
-            "completed" | "suspended" => Self::Completed,
-            "failed" | "unhandled" => Self::Failed,
-            _ => Self::Cancelled,
-        }
-    }
-
-    pub(super) fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Cancelled | Self::Failed)
-    }
-
-    /// The event by which a stream ends. There is none for `cancelled`: clients know it as an incomplete one.
-    fn event(self) -> &'static str {
-        match self {
-            Self::Completed => "response.completed",
-            Self::Failed => "response.failed",
-            Self::Queued | Self::InProgress | Self::Cancelled => "response.incomplete",
-        }
-    }
-}
 
 /// Where in its turn the reading is. Exhaustive: before what the response is of, in it, behind a question that it ended with, or
 /// behind all of it.
@@ -102,6 +46,8 @@ pub(super) struct Fold {
     asked: HashMap<String, CallItem>,
     /// The questions that came while a message streamed: they follow it.
     behind: Vec<Value>,
+    /// Whether questions are shown.
+    asks: bool,
     /// Whether a question is no end yet, and the number that its end would have.
     passes: bool,
     passed: Option<u64>,
@@ -118,19 +64,6 @@ pub(super) struct TurnFacts {
     pub(super) receipt: Option<Value>,
     pub(super) survivors: Option<Vec<String>>,
     pub(super) is_stop_requested: bool,
-}
-
-/// The first number of the record at this position. Those before the first record are for what is not recorded.
-pub(super) fn place(position: u64) -> u64 {
-    (position + 1) << NUMBERS
-}
-
-pub(super) fn numbered(number: u64, event: Value) -> Numbered {
-    Numbered { number, event: ResponseEvent::Output(event) }
-}
-
-fn whole(number: u64, event: &'static str) -> Numbered {
-    Numbered { number, event: ResponseEvent::Whole(event) }
 }
 
 impl Fold {
@@ -155,6 +88,7 @@ impl Fold {
             calls: HashMap::new(),
             asked: HashMap::new(),
             behind: Vec::new(),
+            asks: true,
             passes: false,
             passed: None,
             last: 0,
@@ -170,6 +104,11 @@ impl Fold {
     /// Whether it ended with a question that nothing has answered.
     pub(super) fn is_asked(&self) -> bool {
         self.stage == FoldStage::Asked
+    }
+
+    /// Its questions cannot be answered: they are not shown.
+    pub(super) fn without_questions(self) -> Self {
+        Self { asks: false, ..self }
     }
 
     /// It is known to end otherwise than with the question that comes: the end of the turn is what it ends with, unless the
@@ -223,13 +162,16 @@ impl Fold {
 
     /// The item is at rest, and no record of its turn said so: no turn has had it, or it ended with its process.
     pub(super) fn rest(&mut self, outcome: Option<&str>) -> Vec<Numbered> {
-        if self.facts.status.is_over() {
+        let outcome = outcome.unwrap_or("withdrawn");
+        // A stop has withdrawn the question that it ended with.
+        let is_withdrawn =
+            self.is_asked() && ResponseStatus::of_outcome(outcome) != ResponseStatus::Completed;
+        if self.facts.status.is_over() && !is_withdrawn {
             return Vec::new();
         }
-        let outcome = outcome.unwrap_or("withdrawn");
         self.facts.outcome = Some(outcome.to_owned());
         self.end(ResponseStatus::of_outcome(outcome));
-        let number = self.last.max(1) + 1;
+        let number = self.passed.take().unwrap_or(self.last.max(1)) + 1;
         self.sent(vec![whole(number, self.facts.status.event())])
     }
 
@@ -275,8 +217,9 @@ impl Fold {
         let (data, call) = (&event.data, CallItem::asked(&event.data, &self.agent));
         let id = data["call_id"].as_str().unwrap_or_default().to_owned();
         let item = call.request();
+        let call = if self.asks { call } else { call.behind(None) };
         self.asked.insert(id, call);
-        if self.stage != FoldStage::Within {
+        if self.stage != FoldStage::Within || !self.asks {
             return Vec::new();
         }
         self.behind.push(item);
@@ -309,7 +252,7 @@ impl Fold {
     /// An answer to a question that the response ended with: what follows is another response's. A question that a stop
     /// withdrew has none.
     fn decided(&mut self, data: &Value) -> Vec<Numbered> {
-        if self.stage != FoldStage::Asked || data["decision"] == "cancelled" {
+        if self.stage != FoldStage::Asked || data["answer"]["decision"] == "cancelled" {
             return Vec::new();
         }
         self.stage = FoldStage::Behind;

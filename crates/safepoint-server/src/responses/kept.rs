@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 use safepoint::{event::ErrorReport, session::QueueAfterStop};
 
 use super::{
-    fold::{Fold, ResponseStatus},
+    event::ResponseStatus,
+    fold::Fold,
     id::{ResponseId, ResponsePart},
     object::{KeptHead, ResponseError, ResponseHead},
     offers, stream,
@@ -22,7 +23,7 @@ use crate::{
         items::view,
         stops::{StopWait, StoppedItem},
     },
-    follow::{asked_by, recorded},
+    follow::{asked_by, is_cut, recorded},
     host::read,
     load::Load,
     problem::{Answered, Problem},
@@ -34,7 +35,10 @@ const CANCEL_WITHIN: Duration = Duration::from_secs(20);
 /// How often it is looked at then.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a look at an item waits at most before the next one.
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_secs(5);
+
+/// What became of a turn that the end of its process has cut.
+pub(super) const CRASHED: &str = "crashed";
 
 /// A response that is kept.
 #[derive(Clone)]
@@ -118,13 +122,28 @@ impl KeptResponse {
     pub(super) async fn folded(&self) -> Answered<Fold> {
         let item = view(&self.by.host, self.kept.id(), self.number).await?;
         let mut fold = self.fold(None);
-        for event in recorded(self.by.store(), self.kept.id(), self.number).await? {
-            drop(fold.step(&event));
+        let all = recorded(self.by.store(), self.kept.id(), self.number).await?;
+        for event in &all {
+            drop(fold.step(event));
         }
         if item.state == ItemState::Rest {
             drop(fold.rest(item.outcome));
+        } else if !fold.facts.status.is_over() && is_cut(&self.by, &self.kept, &all).await? {
+            drop(fold.rest(Some(CRASHED)));
         }
         Ok(fold)
+    }
+
+    /// Whether the end of its process has cut it for good.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn is_cut(&self) -> Answered<bool> {
+        let all = recorded(self.by.store(), self.kept.id(), self.number).await?;
+        is_cut(&self.by, &self.kept, &all).await
     }
 
     /// The response as it is now.
@@ -147,6 +166,10 @@ impl KeptResponse {
     /// Nothing is lost.
     pub(super) async fn shown(&self, fold: &Fold) -> Answered<Value> {
         let error = match fold.facts.status {
+            ResponseStatus::Failed if fold.facts.outcome.as_deref() == Some(CRASHED) => {
+                let message = "the process that ran the turn has ended, and nothing resumes it";
+                Some(ResponseError { code: CRASHED.to_owned(), message: message.to_owned() })
+            }
             ResponseStatus::Failed => self.error().await?,
             _ => None,
         };

@@ -53,7 +53,7 @@ pub(super) async fn converse(call: Call) -> Answered<Response> {
 
 pub(super) async fn conversation(call: Call) -> Answered<Response> {
     let kept = call.by.session(id::session_of(call.param("conversation"))).await;
-    let kept = kept.map_err(|problem| no_conversation(problem))?;
+    let kept = kept.map_err(no_conversation)?;
     if !offers(&call.by, &kept.setup.agent) {
         return Err(Problem::no_such("conversation"));
     }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    fold::{Fold, ResponseStatus},
+    event::ResponseStatus,
+    fold::Fold,
     id::{ResponseId, conversation},
 };
 

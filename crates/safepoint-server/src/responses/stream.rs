@@ -6,8 +6,9 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::{
-    fold::{Fold, Numbered, ResponseEvent, ResponseStatus},
-    kept::KeptResponse,
+    event::{Numbered, ResponseEvent, ResponseStatus},
+    fold::Fold,
+    kept::{CRASHED, KeptResponse},
 };
 use crate::{
     caller::items::view,
@@ -71,7 +72,10 @@ impl EventStream {
         while self.stage == StreamStage::Within {
             // A stream that the server ends without a last event continues where a client asks again.
             let events = match self.events.next().await {
-                Ok(ItemEvent::KeepAlive) => return Some(Bytes::from_static(KEEP_ALIVE)),
+                Ok(ItemEvent::KeepAlive) if !self.response.is_cut().await.ok()? => {
+                    return Some(Bytes::from_static(KEEP_ALIVE));
+                }
+                Ok(ItemEvent::KeepAlive) => self.fold.rest(Some(CRASHED)),
                 Ok(ItemEvent::Shown(event)) => self.step(&event).await?,
                 Ok(ItemEvent::Rest(item)) => {
                     self.stage = StreamStage::Over;
