@@ -4,6 +4,7 @@
 //! listed as skipped, with the reason.
 
 mod a2a;
+mod a2a_server;
 mod acp;
 mod aimock;
 mod driven;
@@ -134,13 +135,14 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
     ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
     ("acp", acp::peers),
     ("a2a", a2a::peers),
+    ("a2a-server", |_, tally, _| a2a_server::peers(tally)),
 ];
 
 /// Runs every scenario that is wanted against every peer, or against those of one kind.
@@ -182,8 +184,14 @@ fn models(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
 
 /// Builds our binary and says where it is.
 fn built() -> anyhow::Result<PathBuf> {
+    built_with(&[])
+}
+
+/// The same with these features.
+fn built_with(features: &[&str]) -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--package", "safepoint-cli", "--message-format", "json"])
+        .args(["build", "--package", "safepoint-cli", "--message-format", "json", "--features"])
+        .arg(features.join(","))
         .current_dir(source::root())
         .stderr(Stdio::inherit())
         .output()
