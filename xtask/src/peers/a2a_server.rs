@@ -68,7 +68,7 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// Serves the agent to a token of its own, and runs the client over it.
+    /// Serves the agent to a new token, and runs the client over it.
     fn run(&self, scenario: &str, binding: &str) -> anyhow::Result<()> {
         fresh(&self.home)?;
         fs::create_dir_all(self.home.join("config/safepoint"))?;
@@ -98,7 +98,7 @@ impl Setting<'_> {
         token.map(str::to_owned).with_context(|| format!("no token was made: {text}"))
     }
 
-    /// Our binary, with a home of its own.
+    /// Our binary, with a fresh home.
     fn ours(&self) -> Command {
         let mut command = Command::new(&self.binary);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", &self.home);
