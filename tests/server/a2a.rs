@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// Sends a message, and waits for its task.
-    pub(super) async fn told(&self, message: Value) -> Value {
+    pub(super) async fn completed(&self, message: Value) -> Value {
         self.result("SendMessage", json!({"message": message})).await["task"].take()
     }
 

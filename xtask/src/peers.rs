@@ -4,6 +4,7 @@
 //! listed as skipped, with the reason.
 
 mod a2a;
+mod a2a_server;
 mod acp;
 mod aimock;
 mod driven;
@@ -136,7 +137,7 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 9] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
@@ -144,6 +145,7 @@ const KINDS: [Kind; 7] = [
     ("acp", acp::peers),
     ("a2a", a2a::peers),
     ("responses", responses::peers),
+    ("a2a-server", |_, tally, _| a2a_server::peers(tally)),
     // Last: it builds the binary anew.
     ("otel", |_, tally, _| otel::peers(tally)),
 ];

@@ -20,7 +20,7 @@ fn payer(then: Reply) -> AgentBuilder {
 
 /// A task that asks, and the data of its question.
 async fn asked(world: &World) -> (String, Value) {
-    let task = world.client.told(message("m-1", "Pay Acme.")).await;
+    let task = world.client.completed(message("m-1", "Pay Acme.")).await;
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let parts = task["status"]["message"]["parts"].as_array().unwrap();
     assert!(parts[0]["text"].as_str().unwrap().contains("pay"), "{task}");
@@ -40,7 +40,7 @@ async fn results(world: &World, task: &str) -> String {
 async fn approve_as_text_is_a_yes() {
     let world = world(payer(Reply::text("Done."))).await;
     let (task, _) = asked(&world).await;
-    let over = world.client.told(to_task(&task, "m-2", "approve")).await;
+    let over = world.client.completed(to_task(&task, "m-2", "approve")).await;
     assert_eq!(
         (state(&over), &over["artifacts"][0]["parts"][0]["text"]),
         ("TASK_STATE_COMPLETED", &json!("Done."))
@@ -56,7 +56,7 @@ async fn any_other_text_is_a_no() {
     for text in ["Approve", "approve ", "yes", "approve it", "not before Friday"] {
         let world = world(payer(Reply::text("Then not."))).await;
         let (task, _) = asked(&world).await;
-        let over = world.client.told(to_task(&task, "m-2", text)).await;
+        let over = world.client.completed(to_task(&task, "m-2", text)).await;
         assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
         let all = results(&world, &task).await;
         assert!(!all.contains("paid 12000") && all.contains(text.trim()), "{text}: {all}");
@@ -99,7 +99,7 @@ async fn an_answer_needs_the_scope_of_a_decision() {
         (403, &json!("scope_missing"))
     );
     let decides = world.client_of(Principal::new("anna", [AccessScope::Approve]).seeing_all());
-    let over = decides.told(to_task(&task, "m-2", "approve")).await;
+    let over = decides.completed(to_task(&task, "m-2", "approve")).await;
     assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
     world.end().await;
 }
@@ -109,7 +109,7 @@ async fn an_answer_needs_the_scope_of_a_decision() {
 async fn a_text_is_no_yes_to_several_questions() {
     let both = Reply::call("pay", json!({"cents": 1})).and_call("pay", json!({"cents": 2}));
     let world = world(says([both, Reply::text("Done.")]).tool(pay)).await;
-    let task = world.client.told(message("m-1", "Pay both.")).await;
+    let task = world.client.completed(message("m-1", "Pay both.")).await;
     let (name, parts) = (id(&task), task["status"]["message"]["parts"].as_array().unwrap().clone());
     let questions: Vec<&Value> = parts.iter().filter_map(|part| part.get("data")).collect();
     assert_eq!(questions.len(), 2, "{task}");
@@ -119,7 +119,7 @@ async fn a_text_is_no_yes_to_several_questions() {
     let answer = |data: &Value| json!({"data": {"approval": data["approval"], "digest": data["digest"], "decision": "approve"}});
     let parts: Vec<Value> = questions.iter().map(|data| answer(data)).collect();
     let message = json!({"messageId": "m-3", "role": "ROLE_USER", "taskId": name, "parts": parts});
-    let over = world.client.told(message).await;
+    let over = world.client.completed(message).await;
     assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
     let all = results(&world, &name).await;
     assert!(all.contains("paid 1") && all.contains("paid 2"), "{all}");

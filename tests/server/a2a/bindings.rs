@@ -28,6 +28,10 @@ async fn the_operations_are_the_same_over_http_and_json() {
     assert_eq!((seen.status, &seen.body), (200, &world.client.task(&task).await));
     let short = world.client.rest("GET", &format!("/tasks/{task}?historyLength=0"), None).await;
     assert!(short.body.get("history").is_none(), "{short:?}");
+    for length in ["historyLength", "history_length"] {
+        let short = world.client.result("GetTask", json!({"id": task, length: 0})).await;
+        assert!(short.get("history").is_none(), "{length}: {short}");
+    }
     let listed = world.client.rest("GET", "/tasks?pageSize=1&includeArtifacts=true", None).await;
     assert_eq!((listed.status, &listed.body["tasks"][0]["id"]), (200, &json!(task)), "{listed:?}");
     assert_eq!(listed.body["tasks"][0]["artifacts"], sent.body["task"]["artifacts"]);

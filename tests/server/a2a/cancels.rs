@@ -80,15 +80,15 @@ async fn a_second_cancel_is_the_same_cancel() {
 #[tokio::test]
 async fn a_task_that_is_over_is_not_canceled() {
     let world = world(says([Reply::text("Lisbon.")])).await;
-    let task = id(&world.client.told(message("m-1", "Portugal?")).await);
+    let task = id(&world.client.completed(message("m-1", "Portugal?")).await);
     let refused = world.client.refusal("CancelTask", json!({"id": task})).await;
     assert_eq!(refused, (-32002, "TASK_NOT_CANCELABLE".to_owned()));
     world.end().await;
 }
 
-/// S13.6: a cancel right behind its message is heard, and the task behind a canceled one runs.
+/// S13.6: a cancel right behind its message takes effect, and the task behind a canceled one runs.
 #[tokio::test]
-async fn a_cancel_right_behind_its_message_is_heard() {
+async fn a_cancel_right_behind_its_message_takes_effect() {
     let (model, agent) = served([]).await;
     let mut gate = model.gate();
     let world = over(agent).await;
@@ -128,7 +128,7 @@ async fn a_cancel_right_behind_its_message_is_heard() {
 #[tokio::test]
 async fn a_task_with_a_question_is_canceled() {
     let world = world(says([Reply::call("pay", json!({}))]).tool(pay)).await;
-    let task = world.client.told(message("m-1", "Go.")).await;
+    let task = world.client.completed(message("m-1", "Go.")).await;
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let canceled = world.client.result("CancelTask", json!({"id": task["id"]})).await;
     assert_eq!(state(&canceled), "TASK_STATE_CANCELED", "{canceled}");

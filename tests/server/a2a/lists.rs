@@ -13,7 +13,7 @@ async fn a_list_has_each_task_once() {
     let world = world(says((1..=5).map(|number| Reply::text(format!("Answer {number}."))))).await;
     let mut made = Vec::new();
     for number in 1..=5 {
-        made.push(id(&world.client.told(message(&format!("m-{number}"), "go")).await));
+        made.push(id(&world.client.completed(message(&format!("m-{number}"), "go")).await));
     }
     made.reverse();
     let (mut seen, mut token) = (Vec::new(), String::new());
@@ -38,8 +38,8 @@ async fn a_list_has_each_task_once() {
 #[tokio::test]
 async fn a_list_is_of_what_is_asked_for() {
     let world = world(says([Reply::text("One."), refused()])).await;
-    let done = world.client.told(message("m-1", "go")).await;
-    let failed = world.client.told(message("m-2", "go")).await;
+    let done = world.client.completed(message("m-1", "go")).await;
+    let failed = world.client.completed(message("m-2", "go")).await;
     let ids = async |params: Value| {
         let page = world.client.result("ListTasks", params).await;
         page["tasks"].as_array().unwrap().iter().map(id).collect::<Vec<_>>()

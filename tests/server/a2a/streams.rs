@@ -87,11 +87,11 @@ async fn the_answer_is_the_last_message_of_the_turn() {
     world.end().await;
 }
 
-/// S13.19: who subscribes to a task with a question waits with it, sees the answer, whoever gives it, and every reader the same.
+/// S13.19: who subscribes to a task with a question waits with it, sees what follows the answer, and every reader sees the same.
 #[tokio::test]
 async fn a_subscriber_waits_at_a_question() {
     let world = world(says([Reply::call("pay", json!({"cents": 1})), Reply::text("Paid.")]).tool(pay)).await;
-    let task = id(&world.client.told(message("m-1", "Pay.")).await);
+    let task = id(&world.client.completed(message("m-1", "Pay.")).await);
     let mut readers = Vec::new();
     for _ in 0..3 {
         let mut reader = world.client.streamed("SubscribeToTask", json!({"id": task})).await;
@@ -100,7 +100,7 @@ async fn a_subscriber_waits_at_a_question() {
         readers.push(reader);
     }
     drop(readers.pop());
-    let over = world.client.told(to_task(&task, "m-2", "approve")).await;
+    let over = world.client.completed(to_task(&task, "m-2", "approve")).await;
     assert_eq!(state(&over), "TASK_STATE_COMPLETED");
     for mut reader in readers {
         let pieces = reader.pieces().in_time("the end of a stream").await;
@@ -139,7 +139,7 @@ async fn who_subscribes_later_has_the_whole_answer() {
 #[tokio::test]
 async fn a_task_that_is_over_has_no_stream() {
     let world = world(says([Reply::text("Lisbon.")])).await;
-    let task = id(&world.client.told(message("m-1", "Portugal?")).await);
+    let task = id(&world.client.completed(message("m-1", "Portugal?")).await);
     let refused = world.client.refusal("SubscribeToTask", json!({"id": task})).await;
     assert_eq!(refused, (-32004, "UNSUPPORTED_OPERATION".to_owned()));
     world.end().await;

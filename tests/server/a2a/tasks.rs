@@ -11,7 +11,7 @@ use crate::world::{says, served};
 #[tokio::test]
 async fn a_task_is_one_item_of_a_session() {
     let world = world(says([Reply::text("Lisbon."), Reply::text("Oslo.")])).await;
-    let task = world.client.told(message("m-1", "What is the capital of Portugal?")).await;
+    let task = world.client.completed(message("m-1", "What is the capital of Portugal?")).await;
     assert_eq!(state(&task), "TASK_STATE_COMPLETED", "{task}");
     assert_eq!(task["artifacts"], json!([{"artifactId": "answer", "parts": [{"text": "Lisbon."}]}]));
     let session = task["contextId"].as_str().unwrap();
@@ -26,7 +26,7 @@ async fn a_task_is_one_item_of_a_session() {
 
     let mut second = message("m-2", "And of Norway?");
     second["contextId"] = session.into();
-    let second = world.client.told(second).await;
+    let second = world.client.completed(second).await;
     assert_eq!((&second["contextId"], &ours(&second)["item"]), (&task["contextId"], &json!("item-2")));
     assert_ne!(second["id"], task["id"]);
     assert_eq!(world.client.task(&id(&second)).await["artifacts"], second["artifacts"]);
@@ -38,8 +38,8 @@ async fn a_task_is_one_item_of_a_session() {
 async fn one_message_is_one_task() {
     let (model, agent) = served([Reply::text("One.")]).await;
     let world = over(agent).await;
-    let first = world.client.told(message("m-1", "first")).await;
-    let again = world.client.told(message("m-1", "first")).await;
+    let first = world.client.completed(message("m-1", "first")).await;
+    let again = world.client.completed(message("m-1", "first")).await;
     assert_eq!(first, again);
     assert_eq!(model.requests().len(), 1, "one run");
     let params = json!({"message": message("m-1", "second")});
@@ -58,12 +58,12 @@ async fn a_context_of_the_client_keeps_its_name() {
         message["contextId"] = "trip".into();
         message
     };
-    let one = world.client.told(in_trip("m-1")).await;
-    let two = world.client.told(in_trip("m-2")).await;
+    let one = world.client.completed(in_trip("m-1")).await;
+    let two = world.client.completed(in_trip("m-2")).await;
     assert_eq!((&one["contextId"], &two["contextId"]), (&json!("trip"), &json!("trip")));
     assert_eq!(ours(&one)["session"], ours(&two)["session"]);
     let other = world.client_of(Principal::new("other", AccessScope::ALL));
-    let theirs = other.told(in_trip("m-1")).await;
+    let theirs = other.completed(in_trip("m-1")).await;
     assert_eq!(theirs["contextId"], "trip");
     assert_ne!(ours(&theirs)["session"], ours(&one)["session"], "a name leads to no one else's session");
     world.end().await;
@@ -73,7 +73,7 @@ async fn a_context_of_the_client_keeps_its_name() {
 #[tokio::test]
 async fn a_task_of_another_token_is_not_found() {
     let world = world(says([Reply::text("Lisbon.")])).await;
-    let task = id(&world.client.told(message("m-1", "Portugal?")).await);
+    let task = id(&world.client.completed(message("m-1", "Portugal?")).await);
     let other = world.client_of(Principal::new("other", AccessScope::ALL));
     let not_found = (-32001, "TASK_NOT_FOUND".to_owned());
     let session = task.rsplit_once('.').unwrap().0.to_owned();
@@ -133,7 +133,7 @@ async fn a_message_to_a_task_that_runs_steers_it() {
 #[tokio::test]
 async fn a_message_that_is_none_is_refused() {
     let world = world(says([Reply::text("One."), Reply::text("Two.")])).await;
-    let task = id(&world.client.told(message("m-1", "go")).await);
+    let task = id(&world.client.completed(message("m-1", "go")).await);
     let mut mismatched = to_task(&task, "m-2", "more");
     mismatched["contextId"] = "other".into();
     let no_id = json!({"role": "ROLE_USER", "parts": [{"text": "x"}]});
@@ -161,7 +161,7 @@ async fn a_message_that_is_none_is_refused() {
 async fn a_task_that_failed_says_why() {
     let (_model, agent) = served([refused()]).await;
     let world = over(agent).await;
-    let task = world.client.told(message("m-1", "go")).await;
+    let task = world.client.completed(message("m-1", "go")).await;
     assert_eq!((state(&task), &ours(&task)["outcome"]), ("TASK_STATE_FAILED", &json!("failed")), "{task}");
     assert!(
         task["status"]["message"]["parts"][0]["text"].as_str().unwrap().contains("no such model"),

@@ -136,8 +136,8 @@ async def steer(client, _plain):
     await read(stream, said)
     check("the end", said.states[-1], TaskState.TASK_STATE_COMPLETED)
     task = await client.get_task(GetTaskRequest(id=said.task))
-    told = [part.text for one in task.history for part in one.parts]
-    check("what was said to it", told, ["sleep: 2", "only the summary"])
+    texts = [part.text for one in task.history for part in one.parts]
+    check("what was said to it", texts, ["sleep: 2", "only the summary"])
 
 
 async def answer(client, _plain):

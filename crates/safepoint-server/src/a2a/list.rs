@@ -8,7 +8,7 @@ use safepoint::{raw::store::ItemState as RowState, store::SessionRow};
 use serde_json::{Value, json};
 
 use super::{
-    message::{HistoryLength, count, text, wrong},
+    message::{HistoryLength, count, field, text, wrong},
     task::{KeptTask, TaskState, TaskView},
 };
 use crate::{
@@ -107,14 +107,14 @@ impl TaskFilter {
                 Some(found.ok_or_else(|| wrong("status"))?)
             }
         };
-        let size = match &params["pageSize"] {
+        let size = match field(params, "pageSize") {
             Value::Null => PAGE,
             size => count(size).filter(|size| (1..=MOST).contains(size)).ok_or_else(|| wrong("pageSize"))?,
         };
         let since = text(params, "statusTimestampAfter").map(|text| text.parse());
         let since = since.transpose().map_err(|_no_time| wrong("statusTimestampAfter"))?;
         let after = text(params, "pageToken").map(|text| place(&text).ok_or_else(|| wrong("pageToken")));
-        let artifacts = &params["includeArtifacts"];
+        let artifacts = field(params, "includeArtifacts");
         Ok(Self {
             context: text(params, "contextId"),
             state,

@@ -59,10 +59,10 @@ impl SentMessage {
             return Err(Problem::bad_request("`message.role` is ROLE_USER"));
         }
         let configuration = &params["configuration"];
-        if !configuration["taskPushNotificationConfig"].is_null() {
+        if !field(configuration, "taskPushNotificationConfig").is_null() {
             return Err(refusal::no_push());
         }
-        accepted(&configuration["acceptedOutputModes"])?;
+        accepted(field(configuration, "acceptedOutputModes"))?;
         let (text_of, decisions) = parts(&message["parts"])?;
         Ok(Self {
             id,
@@ -70,7 +70,7 @@ impl SentMessage {
             decisions,
             context: text(message, "contextId"),
             task: text(message, "taskId"),
-            is_answered_at_once: configuration["returnImmediately"].as_bool().unwrap_or(false),
+            is_answered_at_once: field(configuration, "returnImmediately").as_bool().unwrap_or(false),
             history: HistoryLength::read(configuration)?,
         })
     }
@@ -85,7 +85,7 @@ impl HistoryLength {
     /// # Errors
     /// If it is no count.
     pub(super) fn read(from: &Value) -> Answered<Self> {
-        match &from["historyLength"] {
+        match field(from, "historyLength") {
             Value::Null => Ok(Self::All),
             length => count(length).map(Self::Most).ok_or_else(|| wrong("historyLength")),
         }
@@ -108,7 +108,22 @@ pub(super) fn missing(name: &str) -> Problem {
 
 /// A text that is not empty.
 pub(super) fn text(from: &Value, name: &str) -> Option<String> {
-    from[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    field(from, name).as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A field by its name in JSON, or by that of the protocol's definition, which readers of such JSON take too.
+pub(super) fn field<'a>(from: &'a Value, name: &str) -> &'a Value {
+    if let Some(value) = from.get(name) {
+        return value;
+    }
+    let mut defined = String::with_capacity(name.len() + 1);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            defined.push('_');
+        }
+        defined.push(letter.to_ascii_lowercase());
+    }
+    &from[defined.as_str()]
 }
 
 /// The agent answers with text: a client that takes none is refused before anything runs for it.

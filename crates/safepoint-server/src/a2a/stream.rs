@@ -113,12 +113,13 @@ impl TaskStream {
                 TaskStage::Reading(events) => match events.next().await {
                     Ok(ItemEvent::Shown(event)) => self.shown(&event).await.map(|()| false),
                     Ok(ItemEvent::KeepAlive) => Ok(true),
-                    Ok(ItemEvent::Rest(_)) => self.rest().await.map(|()| false),
+                    Ok(ItemEvent::Rest(item)) => self.rest(TaskState::of(&item)).await.map(|()| false),
                     Ok(ItemEvent::Bye) => return None,
                     Err(problem) => Err(problem),
                 },
                 TaskStage::Waiting(item) => match item.next().await {
-                    Ok(SuspendedEvent::Awake) => self.rest().await.map(|()| false),
+                    // It continues, or was canceled.
+                    Ok(SuspendedEvent::Awake) => self.rest(TaskState::Canceled).await.map(|()| false),
                     Ok(SuspendedEvent::KeepAlive) => Ok(true),
                     Ok(SuspendedEvent::Bye) => return None,
                     Err(problem) => Err(problem),
@@ -203,8 +204,8 @@ impl TaskStream {
     }
 
     /// The task is over, has a question, or continues after one.
-    async fn rest(&mut self) -> Answered<()> {
-        let view = self.settled().await?;
+    async fn rest(&mut self, seen: TaskState) -> Answered<()> {
+        let view = self.settled(seen).await?;
         match view.state {
             TaskState::Submitted | TaskState::Working => {
                 self.working().await?;
@@ -226,11 +227,12 @@ impl TaskStream {
     }
 
     /// The task, and whether something of it is alive, if that is known soon.
-    async fn settled(&self) -> Answered<TaskView> {
+    async fn settled(&self, seen: TaskState) -> Answered<TaskView> {
         let over = Instant::now() + QUIET_WITHIN;
         loop {
             let view = self.task.view(&self.by).await?;
-            let is_known = view.state != TaskState::Canceled || view.is_quiet_known();
+            let is_canceled = (seen, view.state) == (TaskState::Canceled, TaskState::Canceled);
+            let is_known = !is_canceled || view.is_quiet_known();
             if is_known || Instant::now() >= over {
                 return Ok(view);
             }
