@@ -1,4 +1,4 @@
-//! `peers`: our binary against servers written by others, so that we do not only agree with ourselves.
+//! `peers`: our binary against servers and clients written by others, so that we do not only agree with ourselves.
 //!
 //! A peer that cannot be had here (no node, no registry) is no failure, and no success either: each of its scenarios is
 //! listed as skipped, with the reason.
@@ -7,6 +7,7 @@ mod a2a;
 mod acp;
 mod aimock;
 mod driven;
+mod editors;
 mod facts;
 mod fixtures;
 mod mcp;
@@ -134,13 +135,14 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
     ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
     ("acp", acp::peers),
     ("a2a", a2a::peers),
+    ("editors", |binary, tally, _| editors::peers(binary, tally)),
 ];
 
 /// Runs every scenario that is wanted against every peer, or against those of one kind.
@@ -183,7 +185,7 @@ fn models(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
 /// Builds our binary and says where it is.
 fn built() -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
-        .args(["build", "--package", "safepoint-cli", "--message-format", "json"])
+        .args(["build", "--package", "safepoint-cli", "--features", "serve", "--message-format", "json"])
         .current_dir(source::root())
         .stderr(Stdio::inherit())
         .output()

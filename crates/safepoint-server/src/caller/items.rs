@@ -57,7 +57,7 @@ impl ItemPush {
         if self.text.trim().is_empty() {
             return Err(blank());
         }
-        Ok(encode_item(&self.text, self.policy.clone(), self.key.clone(), INBOX)?)
+        Ok(encode_item(&self.text, self.policy, self.key.clone(), INBOX)?)
     }
 }
 
@@ -90,7 +90,7 @@ impl Caller {
         sealed: NewItem,
     ) -> Answered<PushedItem> {
         let handle = open.handle();
-        let push = Push::new(item.text.clone()).policy(item.policy.clone());
+        let push = Push::new(item.text.clone()).policy(item.policy);
         let pushed = handle.push(match &item.key {
             Some(key) => push.id(key.clone()),
             None => push,
