@@ -41,11 +41,11 @@ async fn one_prompt_is_one_item_and_one_answer() {
     let world = World::of(waiting(&tools, GateTools::gated)).await;
     let (mut editor, session) = Editor::with_session(&world).await;
     let prompt = editor.prompt(&session, "Wait.").await;
-    let heard = editor.answer(prompt).await;
-    assert_eq!(heard.stop_reason(), "end_turn", "{heard:?}");
-    assert_eq!((heard.text(), heard.statuses()), ("Later.".into(), vec!["in_progress", "completed"]));
+    let got = editor.answer(prompt).await;
+    assert_eq!(got.stop_reason(), "end_turn", "{got:?}");
+    assert_eq!((got.text(), got.statuses()), ("Later.".into(), vec!["in_progress", "completed"]));
     let receipt = format!("/v1/sessions/{session}/turns/turn-1");
-    let meta = heard.meta();
+    let meta = got.meta();
     assert_eq!(
         (&meta["item"], &meta["turn"], &meta["outcome"], &meta["receipt"]),
         (&json!("item-1"), &json!("turn-1"), &json!("completed"), &json!(receipt)),
@@ -56,7 +56,7 @@ async fn one_prompt_is_one_item_and_one_answer() {
     world.end().await;
 }
 
-/// S13.17, S13.6: a cancel that is written with its prompt is heard, and the prompt behind it runs.
+/// S13.17, S13.6: a cancel that is written with its prompt reaches it, and the prompt behind it runs.
 #[tokio::test]
 async fn a_cancel_right_behind_its_prompt_is_heard() {
     let (model, agent) = served([]).await;
@@ -105,19 +105,19 @@ async fn a_second_prompt_has_its_own_turn() {
     one.headers();
     one.script(&Reply::text("one"));
     one.finish();
-    let heard = editor.answer(first).await;
-    assert_eq!((heard.stop_reason(), heard.text()), ("end_turn", "one".into()));
+    let got = editor.answer(first).await;
+    assert_eq!((got.stop_reason(), got.text()), ("end_turn", "one".into()));
     two.request().in_time("the second request").await;
     two.headers();
     two.script(&Reply::text("two"));
     two.finish();
-    let heard = editor.answer(second).await;
-    assert_eq!((heard.text(), &heard.meta()["turn"]), ("two".into(), &json!("turn-2")));
+    let got = editor.answer(second).await;
+    assert_eq!((got.text(), &got.meta()["turn"]), ("two".into(), &json!("turn-2")));
     editor.end().await;
     world.end().await;
 }
 
-/// S13.5, S13.17: a tool that does not hear its stop holds up the answer, not the reading; cancelled is said once the turn has settled,
+/// S13.5, S13.17: the answer waits for a tool that does not hear its stop, and the reading does not; cancelled is said once the turn has settled,
 /// and a second cancel is the same one.
 #[tokio::test]
 async fn cancelled_is_said_once_the_turn_has_settled() {
@@ -132,11 +132,11 @@ async fn cancelled_is_said_once_the_turn_has_settled() {
     editor.cancel(&session).await;
     // What is asked behind the cancel is answered while the turn has not settled, and nothing said cancelled before it.
     let list = editor.send("session/list", json!({})).await;
-    let heard = editor.answer(list).await;
-    assert_eq!(heard.answer["result"]["sessions"][0]["sessionId"], session.as_str(), "{heard:?}");
+    let got = editor.answer(list).await;
+    assert_eq!(got.answer["result"]["sessions"][0]["sessionId"], session.as_str(), "{got:?}");
     tools.gate().let_pass(1);
-    let heard = editor.answer(prompt).await;
-    assert_eq!((heard.stop_reason(), &heard.meta()["quiet"]), ("cancelled", &json!(true)), "{heard:?}");
+    let got = editor.answer(prompt).await;
+    assert_eq!((got.stop_reason(), &got.meta()["quiet"]), ("cancelled", &json!(true)), "{got:?}");
     assert_eq!(tools.ledger().count(Mark::Commit), 1, "it was given its time");
     editor.cancel(&session).await;
     assert_eq!(editor.end().await, Vec::<Value>::new(), "a cancel of nothing says nothing");
@@ -156,8 +156,8 @@ async fn a_second_cancel_is_at_once() {
     tools.gate().came(1).in_time("the call").await;
     editor.cancel(&session).await;
     editor.cancel(&session).await;
-    let heard = editor.answer(prompt).await;
-    assert_eq!((heard.stop_reason(), heard.statuses()), ("cancelled", vec!["in_progress", "failed"]));
+    let got = editor.answer(prompt).await;
+    assert_eq!((got.stop_reason(), got.statuses()), ("cancelled", vec!["in_progress", "failed"]));
     assert_eq!(tools.ledger().count(Mark::Commit), 0);
     editor.end().await;
     world.end().await;
@@ -173,12 +173,12 @@ async fn a_cancelled_request_is_an_error_once_it_has_settled() {
     let prompt = editor.prompt(&session, "first").await;
     let request = gate.request().in_time("the request").await;
     editor.notify("$/cancel_request", json!({"requestId": prompt})).await;
-    let heard = editor.answer(prompt).await;
-    let error = &heard.answer["error"];
+    let got = editor.answer(prompt).await;
+    let error = &got.answer["error"];
     assert_eq!(
         (&error["code"], &error["data"]["safepoint"]["outcome"]),
         (&json!(-32800), &json!("interrupted")),
-        "{heard:?}"
+        "{got:?}"
     );
     request.peer_closed().in_time("the end of the request").await;
     editor.end().await;
@@ -200,9 +200,9 @@ async fn a_question_goes_to_the_editor() {
             "{question}"
         );
         editor.choose(&question, kind).await;
-        let heard = editor.answer(prompt).await;
-        assert_eq!((heard.stop_reason(), heard.text()), ("end_turn", "Done.".into()), "{heard:?}");
-        let ended = heard.updates.iter().find(|update| update["status"] == word).unwrap();
+        let got = editor.answer(prompt).await;
+        assert_eq!((got.stop_reason(), got.text()), ("end_turn", "Done.".into()), "{got:?}");
+        let ended = got.updates.iter().find(|update| update["status"] == word).unwrap();
         let said = ended["content"][0]["content"]["text"].as_str().unwrap();
         assert!(said.contains(output) && ended["toolCallId"] == call["toolCallId"], "{ended}");
         let path = format!("/v1/sessions/{session}/approvals");
@@ -212,7 +212,7 @@ async fn a_question_goes_to_the_editor() {
     }
 }
 
-/// S13.17: a question is put to the editor while another call of the turn still runs.
+/// S13.17: the editor is asked while another call of the turn still runs.
 #[tokio::test]
 async fn a_question_does_not_wait_for_the_other_calls() {
     let tools = GateTools::new();
@@ -229,8 +229,8 @@ async fn a_question_does_not_wait_for_the_other_calls() {
     })
     .await;
     tools.gate().let_pass(1);
-    let heard = editor.answer(prompt).await;
-    assert_eq!((heard.stop_reason(), heard.text()), ("end_turn", "Done.".into()), "{heard:?}");
+    let got = editor.answer(prompt).await;
+    assert_eq!((got.stop_reason(), got.text()), ("end_turn", "Done.".into()), "{got:?}");
     assert_eq!(editor.end().await, Vec::<Value>::new());
     world.end().await;
 }
@@ -255,8 +255,8 @@ async fn a_cancel_while_it_asks_withdraws_the_question() {
                 "{back}"
             );
         }
-        let heard = editor.answer(prompt).await;
-        assert_eq!(heard.stop_reason(), "cancelled", "{heard:?}");
+        let got = editor.answer(prompt).await;
+        assert_eq!(got.stop_reason(), "cancelled", "{got:?}");
         let all = world.client.get(&format!("/v1/sessions/{session}/approvals")).await.body;
         assert_eq!(all["data"][0]["state"], "withdrawn", "{all}");
         assert_eq!(editor.end().await, Vec::<Value>::new());
@@ -281,8 +281,8 @@ async fn a_decision_elsewhere_takes_the_question_back() {
     let late =
         json!({"jsonrpc": "2.0", "id": question["id"], "result": {"outcome": {"outcome": "cancelled"}}});
     editor.write(&format!("{late}\n")).await;
-    let heard = editor.answer(prompt).await;
-    assert_eq!((heard.stop_reason(), heard.text()), ("end_turn", "Done.".into()));
+    let got = editor.answer(prompt).await;
+    assert_eq!((got.stop_reason(), got.text()), ("end_turn", "Done.".into()));
     editor.end().await;
     world.end().await;
 }
@@ -296,18 +296,14 @@ async fn a_question_that_stays_open_is_asked_with_the_next_prompt() {
     let prompt = editor.prompt(&session, "Pay Acme.").await;
     let question = editor.question().await;
     editor.outcome(&question, json!({"outcome": "cancelled"})).await;
-    let heard = editor.answer(prompt).await;
-    assert_eq!(
-        (heard.stop_reason(), &heard.meta()["outcome"]),
-        ("end_turn", &json!("suspended")),
-        "{heard:?}"
-    );
+    let got = editor.answer(prompt).await;
+    assert_eq!((got.stop_reason(), &got.meta()["outcome"]), ("end_turn", &json!("suspended")), "{got:?}");
     let prompt = editor.prompt(&session, "And?").await;
     let question = editor.question().await;
     editor.choose(&question, "allow_once").await;
-    let heard = editor.answer(prompt).await;
+    let got = editor.answer(prompt).await;
     assert_eq!(
-        (heard.stop_reason(), heard.text(), &heard.meta()["item"]),
+        (got.stop_reason(), got.text(), &got.meta()["item"]),
         ("end_turn", "Next.".into(), &json!("item-2"))
     );
     editor.end().await;
@@ -348,7 +344,7 @@ async fn a_closed_input_leaves_questions_open() {
     world.end().await;
 }
 
-/// S13.8, S13.17: an editor that does not read holds up no stop.
+/// S13.8, S13.17: a stop does not wait for an editor that does not read.
 #[tokio::test]
 async fn a_cancel_is_heard_while_the_editor_does_not_read() {
     let (model, agent) = served([]).await;
@@ -363,8 +359,8 @@ async fn a_cancel_is_heard_while_the_editor_does_not_read() {
     while gate.send_next() {}
     editor.cancel(&session).await;
     request.peer_closed().in_time("the end of the model's connection").await;
-    let heard = editor.answer(prompt).await;
-    assert_eq!(heard.stop_reason(), "cancelled");
+    let got = editor.answer(prompt).await;
+    assert_eq!(got.stop_reason(), "cancelled");
     editor.end().await;
     world.end().await;
 }

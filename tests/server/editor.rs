@@ -24,7 +24,7 @@ pub(crate) struct Editor {
 
 /// What came up to an answer, and the answer.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct EditorReply {
     pub(crate) updates: Vec<Value>,
     pub(crate) answer: Value,
 }
@@ -78,7 +78,7 @@ impl Editor {
         self.notify("session/cancel", json!({"sessionId": session})).await;
     }
 
-    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Heard {
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> EditorReply {
         let id = self.send(method, params).await;
         self.answer(id).await
     }
@@ -91,14 +91,14 @@ impl Editor {
     }
 
     /// Reads up to the answer of this request.
-    pub(crate) async fn answer(&mut self, id: u64) -> Heard {
+    pub(crate) async fn answer(&mut self, id: u64) -> EditorReply {
         let mut updates = Vec::new();
         loop {
             let said = self.next().await.unwrap_or_else(|| panic!("no answer to {id}: {updates:?}"));
             if said["method"] == "session/update" {
                 updates.push(said["params"]["update"].clone());
             } else if said["id"] == id && said["method"].is_null() {
-                return Heard { updates, answer: said };
+                return EditorReply { updates, answer: said };
             } else {
                 panic!("{said} instead of an answer to {id}");
             }
@@ -146,7 +146,7 @@ impl Editor {
     }
 }
 
-impl Heard {
+impl EditorReply {
     pub(crate) fn stop_reason(&self) -> &str {
         self.answer["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{self:?}"))
     }

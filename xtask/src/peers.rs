@@ -1,4 +1,4 @@
-//! `peers`: our binary against servers written by others, so that we do not only agree with ourselves.
+//! `peers`: our binary against servers and clients written by others, so that we do not only agree with ourselves.
 //!
 //! A peer that cannot be had here (no node, no registry) is no failure, and no success either: each of its scenarios is
 //! listed as skipped, with the reason.
@@ -8,6 +8,7 @@ mod a2a_server;
 mod acp;
 mod aimock;
 mod driven;
+mod editors;
 mod facts;
 mod fixtures;
 mod mcp;
@@ -137,7 +138,7 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
@@ -146,6 +147,7 @@ const KINDS: [Kind; 9] = [
     ("a2a", a2a::peers),
     ("responses", responses::peers),
     ("a2a-server", |_, tally, _| a2a_server::peers(tally)),
+    ("editors", |binary, tally, _| editors::peers(binary, tally)),
     // Last: it builds the binary anew.
     ("otel", |_, tally, _| otel::peers(tally)),
 ];

@@ -18,7 +18,7 @@ use std::{future::poll_fn, path::PathBuf, pin::pin, sync::Arc, task::Poll, time:
 use futures_core::future::BoxFuture;
 use futures_util::{
     StreamExt as _,
-    future::{join3, select},
+    future::{Either, join3, select},
     stream::FuturesUnordered,
 };
 use tokio::{
@@ -110,7 +110,9 @@ impl AcpServer {
             }
         });
         // First: all is said and done. Else its time is over: what is not settled by then runs on in the host, and is drained.
-        drop(select(all, over).await);
+        match select(all, over).await {
+            Either::Left(_) | Either::Right(_) => {}
+        }
     }
 }
 
@@ -149,7 +151,9 @@ async fn read(desk: Arc<Desk>, input: impl AsyncRead + Unpin, begin: mpsc::Unbou
             }
         });
         // Either way it is over; a line that is half read is none.
-        drop(select(reads, pin!(desk.outbox.closed())).await);
+        match select(reads, pin!(desk.outbox.closed())).await {
+            Either::Left(_) | Either::Right(_) => {}
+        }
     }
     for stop in desk.leave() {
         if begin.send(stop).is_err() {

@@ -139,7 +139,10 @@ async fn listed(desk: &Desk, params: &Value) -> Result<Value, Refusal> {
     let folder = desk.folder.as_deref().unwrap_or(Path::new("/")).display().to_string();
     let is_elsewhere = params["cwd"].as_str().is_some() && in_folder(desk, params).is_err();
     let mut sessions = Vec::new();
-    while !is_elsewhere {
+    if is_elsewhere {
+        return Ok(json!({"sessions": sessions}));
+    }
+    loop {
         let rows = desk.by.store().list(PAGE, older.clone()).await.map_err(Problem::from)?;
         let is_last = rows.len() < PAGE;
         for row in rows {
@@ -154,10 +157,9 @@ async fn listed(desk: &Desk, params: &Value) -> Result<Value, Refusal> {
             }
         }
         if is_last {
-            break;
+            return Ok(json!({"sessions": sessions}));
         }
     }
-    Ok(json!({"sessions": sessions}))
 }
 
 fn info(row: &SessionRow, folder: &str) -> Value {

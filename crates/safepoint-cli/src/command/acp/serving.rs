@@ -32,7 +32,7 @@ pub(crate) async fn acp(args: AcpArgs) -> anyhow::Result<ExitCode> {
             biased;
             // First: it has ended by itself.
             () = &mut served => {}
-            // What the editor was owed is not said any more; its turns are stopped by the drain.
+            // What was not said is not said any more; the turns are stopped by the drain.
             _ = signals.next() => {}
         }
     }
