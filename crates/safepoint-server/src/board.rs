@@ -48,7 +48,7 @@ const PAGE: usize = 200;
 pub(crate) struct BoardReader {
     by: Caller,
     changes: broadcast::Receiver<BoardChange>,
-    draining: watch::Receiver<bool>,
+    draining: watch::Receiver<Option<Duration>>,
     stage: BoardStage,
     _place: ReaderPlace,
 }
@@ -87,7 +87,7 @@ impl BoardReader {
         // The list comes after the first look: what changes between the two is a change.
         let is_draining = {
             let looked = pin!(looked.wait_for(|looked| *looked));
-            let drains = pin!(draining.wait_for(|is_draining| *is_draining));
+            let drains = pin!(draining.wait_for(Option::is_some));
             // Whichever is first; both are states.
             matches!(select(looked, drains).await, Either::Right(_))
         };
@@ -131,7 +131,7 @@ impl BoardReader {
                 BoardStage::Changes => {}
             }
             let received = {
-                let drains = pin!(self.draining.wait_for(|is_draining| *is_draining));
+                let drains = pin!(self.draining.wait_for(Option::is_some));
                 let received = pin!(timeout(KEEP_ALIVE, self.changes.recv()));
                 // A change first: it is in the channel until it is taken.
                 match select(received, drains).await {

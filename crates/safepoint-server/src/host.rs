@@ -315,11 +315,6 @@ impl HostState {
         self.draining.borrow().is_some()
     }
 
-    /// Runs it in the host's scope, which a drain waits for.
-    pub(crate) fn spawn(&self, what: &'static str, work: impl Future<Output = ()> + Send + 'static) {
-        drop(self.scope.spawn(what, work));
-    }
-
     /// What changes when the host begins to drain.
     pub(crate) fn draining(&self) -> watch::Receiver<Option<Duration>> {
         self.draining.subscribe()

@@ -52,8 +52,15 @@ fn every_key_is_read() {
     assert_eq!(mcp.all().unwrap().len(), 3);
     let ServerSettings { listen, hosts, origins, running, .. } = &server;
     assert!(listen.is_some() && hosts.len() == 1 && origins.len() == 1 && *running == Some(20));
-    assert!(server.public_url.is_some() && server.audit.is_some() && server.tls.is_some());
-    assert!(server.jwks.is_some() && server.webhooks.len() == 1);
+    assert!(server.public_url.is_some() && server.audit.is_some());
+    let (tls, jwks) = (server.tls.as_ref().unwrap(), server.jwks.as_ref().unwrap());
+    assert!(tls.cert.ends_with("cert.pem") && tls.key.ends_with("key.pem"));
+    assert_eq!(
+        (jwks.url.0.scheme(), &*jwks.issuer, &*jwks.audience),
+        ("https", "https://login.example.com/", "agents")
+    );
+    let [hook] = &server.webhooks[..] else { panic!("there is one webhook") };
+    assert_eq!((hook.url.0.scheme(), &*hook.secret_env, hook.private), ("https", "HOOK_SECRET", false));
     assert!(server.unload().unwrap().is_some() && server.drain().unwrap().is_some() && agents.len() == 1);
 }
 

@@ -78,6 +78,7 @@ struct FeedState<K> {
     weight: usize,
     is_closed: bool,
     /// Where the readers are, if old events may be forgotten behind all of them.
+    #[expect(clippy::box_collection, reason = "most feeds have none, and each idle session has a feed")]
     readers: Option<Box<Vec<Weak<AtomicU64>>>>,
 }
 
