@@ -28,7 +28,7 @@ use tracing_subscriber::{
 use super::{
     client::Client,
     joined::Joined,
-    measured::{Measured, Measures},
+    measured::{MeasuredSpan, Measures},
 };
 use crate::output;
 
@@ -104,7 +104,7 @@ impl Exported {
             (true, _) => Some(tracers(client, measures.as_ref())?),
             // The measures are taken of spans, which go nowhere then.
             (false, Some(meters)) => {
-                let processor = Measured::alone(Measures::new(meters));
+                let processor = MeasuredSpan::alone(Measures::new(meters));
                 Some(SdkTracerProvider::builder().with_span_processor(processor).build())
             }
         };
@@ -177,6 +177,6 @@ fn tracers(client: Client, meters: Option<&SdkMeterProvider>) -> Result<SdkTrace
     let exporter = SpanExporter::builder().with_http().with_http_client(client).build();
     let exporter = exporter.map_err(|error| error.to_string())?;
     let batch = BatchSpanProcessor::builder(exporter).build();
-    let processor = Measured::new(meters.map(Measures::new), batch);
+    let processor = MeasuredSpan::new(meters.map(Measures::new), batch);
     Ok(SdkTracerProvider::builder().with_resource(resource()).with_span_processor(processor).build())
 }

@@ -57,7 +57,7 @@ pub(super) struct Measures {
 
 /// Measures spans that end, and hands them on.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasuredSpan {
     measures: Option<Measures>,
     next: Option<BatchSpanProcessor>,
 }
@@ -136,7 +136,7 @@ impl Measures {
     }
 }
 
-impl Measured {
+impl MeasuredSpan {
     pub(super) fn new(measures: Option<Measures>, next: BatchSpanProcessor) -> Self {
         Self { measures, next: Some(next) }
     }
@@ -147,7 +147,7 @@ impl Measured {
     }
 }
 
-impl SpanProcessor for Measured {
+impl SpanProcessor for MeasuredSpan {
     fn on_start(&self, _span: &mut Span, _above: &Context) {}
 
     fn on_end(&self, mut span: SpanData) {

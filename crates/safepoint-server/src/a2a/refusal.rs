@@ -9,7 +9,7 @@ use crate::problem::Problem;
 const DOMAIN: &str = "a2a-protocol.org";
 
 /// An error of the protocol.
-struct Refusal {
+struct A2aRefusal {
     /// The code of JSON-RPC.
     code: i64,
     /// The status of `google.rpc`.
@@ -48,7 +48,7 @@ pub(super) fn no_task() -> Problem {
 
 /// The refusal of an operation over HTTP+JSON.
 pub(super) fn answer(problem: Problem) -> Response {
-    let refusal = Refusal::of(&problem);
+    let refusal = A2aRefusal::of(&problem);
     let body = json!({"error": {
         "code": problem.status().as_u16(), "status": refusal.status, "message": problem.detail(),
         "details": [refusal.detail(&problem)],
@@ -64,14 +64,14 @@ pub(super) fn rpc_answer(problem: Problem) -> Response {
 
 /// The error object of JSON-RPC, in its envelope.
 pub(super) fn rpc_error(id: &Value, problem: &Problem) -> Value {
-    let refusal = Refusal::of(problem);
+    let refusal = A2aRefusal::of(problem);
     let error = json!({
         "code": refusal.code, "message": problem.detail(), "data": [refusal.detail(problem)],
     });
     json!({"jsonrpc": "2.0", "id": id, "error": error})
 }
 
-impl Refusal {
+impl A2aRefusal {
     fn of(problem: &Problem) -> Self {
         let named = |code, status, reason| Self { code, status, reason: Some(reason) };
         match problem.code() {

@@ -17,9 +17,9 @@ use crate::{
 
 /// The span, once a stop was requested.
 #[derive(Default)]
-pub(crate) struct StopSpan(Option<Box<Open>>);
+pub(crate) struct StopSpan(Option<Box<OpenStop>>);
 
-struct Open {
+struct OpenStop {
     span: Span,
     is_escalated: bool,
     is_settled: bool,
@@ -29,7 +29,7 @@ impl StopSpan {
     /// A request has reached the run, which is in this phase. The first begins the span, below the current one.
     pub(crate) fn requested(&mut self, request: &RequestReport, phase: &str) {
         self.shown(|open| {
-            let open = open.get_or_insert_with(|| Box::new(Open::new(request, phase)));
+            let open = open.get_or_insert_with(|| Box::new(OpenStop::new(request, phase)));
             event!(
                 parent: &open.span,
                 Level::INFO,
@@ -93,7 +93,7 @@ impl StopSpan {
     }
 
     /// Shows something of it. Where that panics, the stop goes without its span from here on.
-    fn shown(&mut self, show: impl FnOnce(&mut Option<Box<Open>>)) {
+    fn shown(&mut self, show: impl FnOnce(&mut Option<Box<OpenStop>>)) {
         let open = &mut self.0;
         if callback::call(|| show(open)).is_err()
             && let Some(broken) = self.0.take()
@@ -104,7 +104,7 @@ impl StopSpan {
     }
 }
 
-impl Open {
+impl OpenStop {
     fn new(first: &RequestReport, phase: &str) -> Self {
         let span = info_span!(
             "safepoint.stop",
