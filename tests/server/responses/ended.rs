@@ -43,6 +43,26 @@ async fn a_cancelled_response_stays_cancelled() {
     world.end().await;
 }
 
+/// S13.15: a cancel does not wait for an answer that would soon be there: the response is never completed after it.
+#[tokio::test]
+async fn a_cancel_does_not_wait_for_the_answer() {
+    let long = Reply::text("word ".repeat(40)).paced(5, Duration::from_millis(20));
+    let (_model, agent) = served([long]).await;
+    let world = World::of(agent).await;
+    let body = json!({"model": "helper", "input": "go", "stream": true});
+    let mut stream = world.client.stream("POST", RESPONSES, &[], Some(&body)).await;
+    let id = stream.until("response.created").await.data["response"]["id"].clone();
+    let read = number(&stream.until("response.output_text.delta").await);
+    let reply = cancelled(&world.client, &id).await;
+    assert_eq!((reply.status, &reply.body["status"]), (200, &json!("cancelled")), "{reply:?}");
+    let behind = events(&world.client, &id, Some(read)).await.pop().unwrap();
+    assert_eq!(
+        (&*behind.event, number(&behind)),
+        ("response.incomplete", number(&stream.rest().await.pop().unwrap()))
+    );
+    world.end().await;
+}
+
 /// S13.6: a cancel right behind its create is a cancel.
 #[tokio::test]
 async fn a_cancel_right_behind_its_create_is_one() {

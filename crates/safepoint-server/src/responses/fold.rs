@@ -52,6 +52,8 @@ pub(super) struct Fold {
     passes: bool,
     passed: Option<u64>,
     last: u64,
+    /// The last record of its turn, but for what says that nothing is alive.
+    record: Option<u64>,
     pub(super) facts: TurnFacts,
 }
 
@@ -92,6 +94,7 @@ impl Fold {
             passes: false,
             passed: None,
             last: 0,
+            record: None,
             facts,
         }
     }
@@ -126,6 +129,9 @@ impl Fold {
     /// What an event of its turn gives.
     pub(super) fn step(&mut self, event: &ShownEvent) -> Vec<Numbered> {
         let data = &event.data;
+        if event.kind != "turn_quiet" {
+            self.record = event.position.or(self.record);
+        }
         let is_root = data["path"].is_null();
         let begins = match &self.part {
             ResponsePart::Item(_) => event.kind == "turn_started",
@@ -171,7 +177,8 @@ impl Fold {
         }
         self.facts.outcome = Some(outcome.to_owned());
         self.end(ResponseStatus::of_outcome(outcome));
-        let number = self.passed.take().unwrap_or(self.last.max(1)) + 1;
+        // Behind all that has streamed behind the last record, of which the journal may have nothing.
+        let number = self.record.map_or(self.last.max(1) + 1, |record| place(record + 1) - 1);
         self.sent(vec![whole(number, self.facts.status.event())])
     }
 

@@ -222,7 +222,8 @@ pub(super) async fn cancel(call: Call) -> Answered<Response> {
     }
     let (by, kept) = (&call.by, &response.kept);
     Load::count(&by.load.stops);
-    let request = StopAsk::default().request(by.who.name())?;
+    // At once: at its next safe point it would often be completed.
+    let request = StopAsk { mode: Some("now".to_owned()), ..StopAsk::default() }.request(by.who.name())?;
     match by.stop_item(kept, response.number, request, QueueAfterStop::Continues).await {
         Ok(StoppedItem::Withdrawn) => {}
         Ok(StoppedItem::Stopping(reached)) => {
