@@ -258,3 +258,31 @@ pub(crate) async fn meant(
         None => Ok(id.clone()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use safepoint::{
+        Agent, History, Session,
+        session::{ChatPlanner, SessionStop},
+        store::{MemoryStore, OwnerProcess},
+    };
+    use safepoint_testkit::{script::Script, scripted::ScriptedModel};
+
+    use super::*;
+
+    /// S7.50: a conversation that a session was given to begin with is shown when the chat is reopened.
+    #[tokio::test]
+    async fn a_given_beginning_is_shown() {
+        let (store, id) = (Arc::new(MemoryStore::default()), SessionId::from("s"));
+        let mut history = History::new();
+        history.push(Message::User("once".into()));
+        let agent = Agent::builder(ScriptedModel::new(Script::of([]))).build();
+        let chat = Session::builder(ChatPlanner::new(agent)).history(history);
+        let session: Session<String> =
+            chat.open(store.clone(), id.clone(), OwnerProcess::here()).await.unwrap();
+        session.stop(SessionStop::now());
+        session.done().await;
+        let left = Left::of(&*store, &id, &Prices::default()).await.unwrap();
+        assert!(matches!(&left.said[..], [(_, Said::Person(text))] if text == "once"), "{left:?}");
+    }
+}

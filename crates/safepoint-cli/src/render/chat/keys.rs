@@ -164,13 +164,15 @@ impl State {
         self.enter(draft, if is_running { how } else { PushKind::Queue });
     }
 
-    /// Whether this letter answers the question at hand.
+    /// Whether this letter answers the question at hand; one of any kind, while none is.
     pub(super) fn answers(&self, letter: char) -> bool {
-        let question = self.questions.front().map(|asked| asked.question.question);
-        let may_have_run = question == Some(ApprovalKind::AfterUnknownEnd);
+        let letters = match self.questions.front().map(|asked| asked.question.question) {
+            Some(ApprovalKind::AfterUnknownEnd) => "rdg",
+            Some(_) => "ynma",
+            None => "ynmardg",
+        };
         let letter = letter.to_ascii_lowercase();
-        self.mode == Mode::Typing
-            && (if may_have_run { "rdg" } else { "ynma" }.contains(letter) || self.answers_edit(letter))
+        self.mode == Mode::Typing && (letters.contains(letter) || self.answers_edit(letter))
     }
 
     fn answer(&mut self, letter: char) {
@@ -251,8 +253,7 @@ impl State {
         }
         // Letters that were meant for a question are no reason to stop. What they were is there with Up.
         if !self.questions.is_empty() && !self.input.is_empty() && !self.is_searching() {
-            let typed = self.input.take();
-            return self.input.remember(typed);
+            return drop(self.input.take());
         }
         // A turn that only waits for an answer is at a safe point: its approval is withdrawn.
         if self.work.is_none() && !self.questions.is_empty() {

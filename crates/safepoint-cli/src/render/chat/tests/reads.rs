@@ -135,6 +135,21 @@ fn keys_right_after_an_answer_are_no_text() {
     assert_eq!(world.state.input.text(), "yes, and then");
 }
 
+/// S12.51: while the next question is not there yet, a letter that answers a question of any kind is no text.
+#[test]
+fn a_letter_of_any_question_is_no_text_before_the_next_one() {
+    let mut world = World::running();
+    let first = world.question();
+    world.wait(CALM);
+    assert_eq!(world.tap(KeyCode::Char('y')), [Action::Decide(first.id.clone(), Decision::Approve)]);
+    assert_eq!(
+        world.tap(KeyCode::Char('r')),
+        [],
+        "the next may ask whether a call that may have run runs again"
+    );
+    assert_eq!(world.state.input.text(), "");
+}
+
 /// S12.51: at a question the first Esc takes back what was typed, and stops nothing.
 #[test]
 fn esc_empties_the_input_before_it_stops_a_turn_that_asks() {
@@ -146,6 +161,19 @@ fn esc_empties_the_input_before_it_stops_a_turn_that_asks() {
     assert!(!world.tap(KeyCode::Esc).is_empty(), "another one stops");
     world.tap(KeyCode::Up);
     assert_eq!(world.state.input.text(), "2", "nothing that was typed is lost");
+}
+
+/// S12.51: what Esc takes back at a question is recalled as a message is: blanks alone are nothing.
+#[test]
+fn what_esc_takes_back_at_a_question_is_kept_as_a_sent_message_is() {
+    let mut world = World::running();
+    world.type_in("said before");
+    world.tap(KeyCode::Enter);
+    world.question();
+    world.type_in("  ");
+    world.tap(KeyCode::Esc);
+    world.tap(KeyCode::Up);
+    assert_eq!(world.state.input.text(), "said before");
 }
 
 #[test]
