@@ -15,7 +15,7 @@ use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
     server::ModelServer,
-    wait::InTime as _,
+    wait::{self, InTime as _},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -134,6 +134,15 @@ impl World {
         let made = self.client.post("/v1/sessions", &json!({})).await;
         assert_eq!(made.status, 201, "{made:?}");
         made.body["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Waits until so many streams are read.
+    pub(crate) async fn read_by(&self, readers: usize) {
+        let row = format!("safepoint_readers {readers}\n");
+        wait::asked("so many streams are read", async || {
+            self.client.get("/metrics").await.body.as_str().is_some_and(|text| text.contains(&row))
+        })
+        .await;
     }
 
     /// Waits until the item is at rest.

@@ -74,6 +74,23 @@ async fn a_session_that_waits_for_a_decision_is_closed_at_rest() {
     }
 }
 
+/// S7.47, S6.7: a stop that an owner writes itself is nothing that others did: the session that it ends wants no next owner.
+#[tokio::test]
+async fn a_session_that_was_stopped_here_wants_no_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let file: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("s.db")).unwrap());
+    for store in [Arc::new(MemoryStore::default()) as Arc<dyn Store>, file] {
+        for (at, stop) in [SessionStop::now(), SessionStop::at_turn_end()].into_iter().enumerate() {
+            let desk = Desk::new([Reply::text("done")]);
+            let session = open_here(desk.chat(), &store).await.unwrap();
+            session.push("go".to_owned()).unwrap().outcome().await;
+            drop(session.stop(stop));
+            session.done().in_time("the end").await;
+            assert!(!is_due(&store).await, "stop {at}: nothing is to be done");
+        }
+    }
+}
+
 /// S6.21, S6.8: what arrives, and a decision here, begin the time anew; the session is open for all of it.
 #[tokio::test(start_paused = true)]
 async fn a_decision_in_time_keeps_the_session() {

@@ -188,7 +188,17 @@ impl Journal {
 
     /// Others did nothing beyond this that was not handled.
     pub(super) fn saw(&self, seen: Changes) {
-        *self.seen.lock() = seen;
+        let mut before = self.seen.lock();
+        // The look may be older than a stop of this owner.
+        *before = Changes { stops: seen.stops.max(before.stops), ..seen };
+    }
+
+    /// This owner wrote that stop: it is not one that others did. Only a look sees one of others before it.
+    pub(super) fn wrote_stop(&self, number: u64) {
+        let mut seen = self.seen.lock();
+        if number == seen.stops + 1 {
+            seen.stops = number;
+        }
     }
 
     pub(super) fn session(&self) -> &SessionId {
