@@ -12,6 +12,8 @@ mod acp;
 mod basics;
 #[path = "server/client.rs"]
 mod client;
+#[path = "server/crashed.rs"]
+mod crashed;
 #[path = "server/decisions.rs"]
 mod decisions;
 #[path = "server/editor.rs"]

@@ -239,6 +239,9 @@ pub(crate) struct DoneAnswer {
     pub(crate) status: &'static str,
 }
 
+/// What became of a turn, and of its items, that the end of its owner's process has cut. A resume takes it up again.
+pub(crate) const CRASHED: &str = "crashed";
+
 /// The word for an outcome, the turn that it names, and the code with which the item came back.
 pub(crate) fn outcome_words(
     outcome: ItemOutcome,

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use safepoint::{
     event::Fact,
-    ids::{SessionId, TurnId},
+    ids::SessionId,
     raw::{JournalFact, line::JournalEncoder, read_journal},
     store::Store,
 };
@@ -168,25 +168,6 @@ pub(crate) async fn recorded(
     })
     .await?;
     Ok(all)
-}
-
-/// Whether the end of its process has cut the item's turn, and nothing but a resume continues it.
-///
-/// # Errors
-/// The store's.
-///
-/// # Cancel safety
-/// Nothing is lost.
-pub(crate) async fn is_cut(by: &Caller, kept: &Kept, recorded: &[ShownEvent]) -> Answered<bool> {
-    let (Some(open), Some(last)) = (by.host.opened(kept.id()), recorded.last()) else { return Ok(false) };
-    let (Some(position), Some(turn)) = (last.position, last.data["turn"].as_u64()) else { return Ok(false) };
-    let is_over =
-        recorded.iter().rev().find(|event| event.kind == "turn_ended" || event.kind == "run_started");
-    if is_over.is_some_and(|event| event.kind == "turn_ended") {
-        return Ok(false);
-    }
-    let tenures = by.store().tenures(kept.id()).await?;
-    Ok(open.leaves(TurnId::new(turn), read::epoch_at(&tenures, position)))
 }
 
 /// The item in whose turn this question was asked, if it was.

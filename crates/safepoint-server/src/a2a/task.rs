@@ -115,9 +115,7 @@ impl TaskState {
                 Self::Canceled
             }
             (ItemState::Rest, Some("returned" | "dropped")) => Self::Rejected,
-            // An item that is not in the store any more was withdrawn.
-            (ItemState::Rest, None) => Self::Canceled,
-            (ItemState::Rest, Some(_)) => Self::Failed,
+            (ItemState::Rest, _) => Self::Failed,
         }
     }
 }

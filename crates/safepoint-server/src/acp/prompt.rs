@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{asking::Questions, content, desk::Desk, message::Refusal, update::Updates};
 use crate::{
-    answer::{ItemAnswer, ItemState},
+    answer::{CRASHED, ItemAnswer, ItemState},
     caller::{Kept, Owner, items::ItemPush},
     follow::{ItemEvent, ItemEvents, ReadyReader},
     problem::{Answered, Problem},
@@ -158,6 +158,11 @@ impl Prompt {
                     return Err(Refusal::failed(format!("the turn failed: {message}"), data));
                 }
             },
+            CRASHED => {
+                let data = json!({"code": CRASHED, "_meta": meta});
+                let said = "the end of a process has cut the turn; it can be resumed";
+                return Err(Refusal::failed(said.to_owned(), data));
+            }
             other => {
                 let data = json!({"code": ended.rest.returned.unwrap_or(other)});
                 return Err(Refusal::failed(format!("the prompt was not taken: {other}"), data));

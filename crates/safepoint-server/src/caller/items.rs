@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Caller, Kept, Owner, is_held};
 use crate::{
-    answer::{ItemAnswer, ItemState, outcome_words},
+    answer::{CRASHED, ItemAnswer, ItemState, outcome_words},
     ask::parsed,
     host::{
         HostState,
@@ -333,11 +333,14 @@ pub(crate) async fn view(host: &Arc<HostState>, session: &SessionId, number: u64
     };
     let is_decided = matches!(outcome, Some(ItemOutcome::Suspended(_))) && !is_asked(store, session).await?;
     let is_there = row.is_some() || found.is_some();
+    let is_cut = outcome.is_none() && found.is_some_and(|(_, turn)| turn.is_cut);
     let (state, words) = match outcome {
         Some(outcome) if !is_decided => (ItemState::Rest, Some(outcome_words(outcome))),
+        _ if is_cut => (ItemState::Rest, Some((CRASHED, None, None))),
         _ if is_there && is_held(&store.open(session).await?) => (ItemState::Running, None),
         _ if is_there => (ItemState::Accepted, None),
-        _ => (ItemState::Rest, None),
+        // No turn had it, and it waits no more.
+        _ => (ItemState::Rest, Some(outcome_words(ItemOutcome::Withdrawn))),
     };
     let turn = words.and_then(|(_, turn, _)| turn).or(found.map(|(turn, _)| turn));
     let read = turn.and_then(|turn| turns.get(&turn.number()));

@@ -172,7 +172,7 @@ impl Caller {
             Withdrawn::Taken => {
                 let turns = read::turns(self.store(), kept.id()).await?;
                 let is_over = |turn: &read::TurnRead| {
-                    turn.outcome.is_some_and(|outcome| outcome_words(outcome).0 != "suspended")
+                    turn.is_cut || turn.outcome.is_some_and(|outcome| outcome_words(outcome).0 != "suspended")
                 };
                 let Some((turn, _)) = read::turn_of(&turns, item).filter(|(_, turn)| !is_over(turn)) else {
                     return Err(self.item_at_rest(kept, item).await?);

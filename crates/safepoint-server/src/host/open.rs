@@ -4,14 +4,14 @@ use std::{
     collections::{HashMap, hash_map::Entry},
     fmt,
     sync::{Arc, Mutex, MutexGuard},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
     Agent, History, Session, SessionHandle,
     event::Event,
-    ids::{ItemId, TurnId},
+    ids::ItemId,
     session::{Node, SessionEvent, SessionStop, Ticket},
     store::{Error, SessionRow, Store},
 };
@@ -24,9 +24,6 @@ use super::{
 };
 use crate::lines::Tail;
 
-/// How long a turn that its process has cut may take to begin again, if its agent does that.
-const BEGINS_AGAIN: Duration = Duration::from_secs(2);
-
 /// How the opening of a session ended.
 pub(crate) type Opened = Result<Arc<OpenSession>, Error>;
 
@@ -35,7 +32,6 @@ pub(crate) struct OpenSession {
     session: Session<String>,
     /// The number of this owner.
     pub(crate) epoch: u64,
-    since: Instant,
     place: RunningPlace,
     /// Held for one look or one entry; no other lock is taken under it.
     items: Mutex<Items>,
@@ -97,7 +93,6 @@ pub(super) async fn take(node: &Node, row: &SessionRow, begun: OpenedWith) -> Re
     Ok(OpenSession {
         session,
         epoch: row.epoch + 1,
-        since: Instant::now(),
         place,
         items: Mutex::default(),
         joins,
@@ -108,13 +103,6 @@ pub(super) async fn take(node: &Node, row: &SessionRow, begun: OpenedWith) -> Re
 impl OpenSession {
     pub(crate) fn handle(&self) -> SessionHandle<String> {
         self.session.handle()
-    }
-
-    /// Whether this turn, of which an owner before this one wrote the last record, waits for a resume: it does not run,
-    /// and it had the time to begin again by itself.
-    pub(crate) fn leaves(&self, turn: TurnId, written_by: u64) -> bool {
-        let is_current = || self.handle().current_turn().is_some_and(|view| view.turn == turn);
-        written_by < self.epoch && self.since.elapsed() > BEGINS_AGAIN && !is_current()
     }
 
     /// Another reader of its frames. `None`: it has ended.

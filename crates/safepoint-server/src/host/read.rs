@@ -1,8 +1,8 @@
 //! What the journal of a session says of its turns: the same whichever process has the session, or none.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use safepoint::{
     Receipt,
     approval::Decision,
@@ -19,7 +19,7 @@ use safepoint::{
 };
 use serde_json::Value;
 
-use crate::answer::{StopAnswer, StopState, TurnAnswer, outcome_words};
+use crate::answer::{CRASHED, StopAnswer, StopState, TurnAnswer, outcome_words};
 
 /// What is recorded of one turn.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,14 @@ pub(crate) struct TurnRead {
     is_stop_observed: bool,
     /// When it began.
     pub(crate) begun: Option<Timestamp>,
+    /// Whether the end of its owner's process has cut it, and nothing but a resume continues it.
+    pub(crate) is_cut: bool,
+    /// The position of its last record.
+    last: u64,
 }
+
+/// How long a new owner has until a turn that an earlier one left is taken for cut: some begin again by themselves.
+const BEGINS_AGAIN: Duration = Duration::from_secs(2);
 
 /// The turns of a session.
 pub(crate) type Turns = BTreeMap<u64, TurnRead>;
@@ -62,18 +69,42 @@ pub(crate) async fn turns(store: &dyn Store, session: &SessionId) -> Result<Turn
             read.begun = read.begun.or(step.at);
         }
         if let Ok(fact) = step.what {
-            note(&mut turns, step.at, fact);
+            note(&mut turns, (step.position, step.at), fact);
         }
     })
     .await?;
+    find_cut(&mut turns, &store.tenures(session).await?);
     Ok(turns)
 }
 
-fn note(turns: &mut Turns, at: Option<Timestamp>, fact: JournalFact) {
+/// Which of them have no end and get none: a later one has begun, or a later owner has the session.
+fn find_cut(turns: &mut Turns, tenures: &[Tenure]) {
+    let newest = tenures.last().filter(|newest| {
+        Timestamp::now().duration_since(newest.at)
+            > SignedDuration::try_from(BEGINS_AGAIN).unwrap_or_default()
+    });
+    for (at, (number, turn)) in turns.iter_mut().rev().enumerate() {
+        let is_left = newest.is_some_and(|newest| epoch_at(tenures, turn.last) < newest.epoch);
+        if turn.outcome.is_some() || at == 0 && !is_left {
+            continue;
+        }
+        // One that had settled is over; only that was not recorded.
+        let number = TurnId::new(*number);
+        turn.outcome = turn.receipt.as_ref().map(|receipt| match receipt.ending {
+            Ending::Done => ItemOutcome::Completed(number),
+            Ending::Stopped => ItemOutcome::Interrupted(number),
+            Ending::Failed => ItemOutcome::Failed(number),
+            Ending::Suspended => ItemOutcome::Suspended(number),
+        });
+        turn.is_cut = turn.outcome.is_none();
+    }
+}
+
+fn note(turns: &mut Turns, (position, at): (u64, Option<Timestamp>), fact: JournalFact) {
     match fact {
         JournalFact::Planned { turn, items } => {
             let turn = turns.entry(turn.number()).or_default();
-            (turn.items, turn.changed) = (items, at);
+            (turn.items, turn.changed, turn.last) = (items, at, position);
         }
         JournalFact::Fact { turn, path, fact, grown } if path.is_root() => {
             let turn = turns.entry(turn.number()).or_default();
@@ -85,6 +116,7 @@ fn note(turns: &mut Turns, at: Option<Timestamp>, fact: JournalFact) {
                 turn.changed = at;
             }
             turn.note(&fact);
+            turn.last = position;
         }
         JournalFact::Ended { turn, fate } => {
             let turn = turns.entry(turn.number()).or_default();
@@ -235,7 +267,7 @@ impl TurnRead {
     pub(crate) fn answer(&self, turn: TurnId) -> TurnAnswer {
         TurnAnswer {
             id: turn.to_string(),
-            outcome: self.outcome.map(|outcome| outcome_words(outcome).0),
+            outcome: self.outcome.map(|outcome| outcome_words(outcome).0).or(self.is_cut.then_some(CRASHED)),
             answer: self.answer.clone(),
             quiet: self.quiet(),
             survivors: self.survivors.clone().unwrap_or_default(),

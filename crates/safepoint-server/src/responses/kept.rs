@@ -16,14 +16,14 @@ use super::{
     offers, stream,
 };
 use crate::{
-    answer::ItemState,
+    answer::{CRASHED, ItemState},
     ask::StopAsk,
     caller::{
         Caller, Kept,
         items::view,
         stops::{StopWait, StoppedItem},
     },
-    follow::{asked_by, is_cut, recorded},
+    follow::{asked_by, recorded},
     host::read,
     load::Load,
     problem::{Answered, Problem},
@@ -36,9 +36,6 @@ const CANCEL_WITHIN: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a look at an item waits at most before the next one.
 const WAIT: Duration = Duration::from_secs(5);
-
-/// What became of a turn that the end of its process has cut.
-pub(super) const CRASHED: &str = "crashed";
 
 /// A response that is kept.
 #[derive(Clone)]
@@ -128,8 +125,6 @@ impl KeptResponse {
         }
         if item.state == ItemState::Rest {
             drop(fold.rest(item.outcome));
-        } else if !fold.facts.status.is_over() && is_cut(&self.by, &self.kept, &all).await? {
-            drop(fold.rest(Some(CRASHED)));
         }
         Ok(fold)
     }
@@ -142,8 +137,7 @@ impl KeptResponse {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn is_cut(&self) -> Answered<bool> {
-        let all = recorded(self.by.store(), self.kept.id(), self.number).await?;
-        is_cut(&self.by, &self.kept, &all).await
+        Ok(view(&self.by.host, self.kept.id(), self.number).await?.outcome == Some(CRASHED))
     }
 
     /// The response as it is now.

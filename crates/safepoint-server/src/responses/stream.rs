@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use super::{
     event::{Numbered, ResponseEvent, ResponseStatus},
     fold::Fold,
-    kept::{CRASHED, KeptResponse},
+    kept::KeptResponse,
 };
 use crate::{
+    answer::CRASHED,
     caller::items::view,
     follow::{ItemEvent, ItemEvents, ShownEvent, recorded},
     problem::Answered,

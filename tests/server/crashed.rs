@@ -1,0 +1,106 @@
+//! Items of turns that the end of a process has cut.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Session,
+    ids::SessionId,
+    session::ChatPlanner,
+    store::{OwnerProcess, Store},
+};
+use safepoint_testkit::{script::Reply, wait::InTime as _};
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::world::{World, says, served};
+
+/// A process that is dead, for every other one.
+fn dead() -> OwnerProcess {
+    OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() }
+}
+
+/// A session whose owner is dead, in a turn with its first item; this many more wait.
+async fn cut(waiting: usize) -> (String, Arc<dyn Store>, Arc<TempDir>) {
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent.clone()).await;
+    let session = world.empty().await;
+    let (store, folder) = world.end().await;
+    let builder = Session::builder(ChatPlanner::new(agent));
+    let owner = builder.open(Arc::clone(&store), SessionId::from(session.as_str()), dead()).await.unwrap();
+    for at in 0..=waiting {
+        owner.push(format!("item {at}")).unwrap().recorded().await;
+        if at == 0 {
+            gate.request().in_time("the turn asks its model").await;
+        }
+    }
+    // Its process does nothing any more; its node is buried by the next one.
+    std::mem::forget((owner, model, gate));
+    (session, store, folder)
+}
+
+/// S13.27, S13.5: an item whose turn was cut is at rest, and says so, once a later turn or a later owner shows that its own does not
+/// continue; what waited behind it is not held up.
+#[tokio::test]
+async fn an_item_of_a_turn_that_was_cut_says_so() {
+    for waiting in [0, 1] {
+        let (session, store, folder) = cut(waiting).await;
+        let world =
+            World::over(says([Reply::text("Two."), Reply::text("Three.")]).build(), store, folder).await;
+        let path = format!("/v1/sessions/{session}/items");
+        world.client.post(&path, &json!({"text": "one more"})).await;
+        let last = waiting as u64 + 2;
+        assert_eq!(world.rest(&session, last).await["outcome"], "completed", "{waiting}");
+        let first = world.rest(&session, 1).await;
+        assert_eq!(
+            (&first["outcome"], &first["state"]),
+            (&json!("crashed"), &json!("rest")),
+            "{waiting}: {first}"
+        );
+        world.end().await;
+    }
+}
+
+/// S13.27: the same where nothing comes behind it; and a resume takes it up again.
+#[tokio::test]
+async fn a_turn_that_was_cut_is_resumed() {
+    let (session, store, folder) = cut(0).await;
+    let world = World::over(says([Reply::text("Done.")]).build(), store, folder).await;
+    let of_item = format!("/v1/sessions/{session}/items/item-1?wait=rest");
+    // Looked at before it is opened, it opens the session.
+    let cut = world.client.get(&of_item).await.body;
+    assert_eq!(cut["outcome"], "crashed", "{cut}");
+    let resumed = world.client.post(&format!("/v1/sessions/{session}/resume"), &json!({})).await;
+    assert!(resumed.status < 300, "{resumed:?}");
+    let done = tokio::time::timeout(Duration::from_secs(30), async {
+        loop {
+            let item = world.client.get(&of_item).await.body;
+            if item["outcome"] == "completed" {
+                return item;
+            }
+        }
+    });
+    assert_eq!(done.await.unwrap()["answer"], "Done.");
+    world.end().await;
+}
+
+/// S13.27: an item that was withdrawn says so to every later owner too.
+#[tokio::test]
+async fn an_item_that_was_withdrawn_says_so_after_a_restart() {
+    let (session, store, folder) = cut(0).await;
+    let world = World::over(says([]).build(), store, folder).await;
+    let path = format!("/v1/sessions/{session}/items");
+    world.client.get(&format!("{path}/item-1?wait=rest")).await;
+    let (store, folder) = world.end().await;
+    let row = store.push(&SessionId::from(session.as_str()), waiting()).await.unwrap();
+    let safepoint::raw::store::Pushed::Accepted(number) = row else { panic!("{row:?}") };
+    store.withdraw(&SessionId::from(session.as_str()), number).await.unwrap();
+    let world = World::over(says([]).build(), store, folder).await;
+    let item = world.rest(&session, number).await;
+    assert_eq!(item["outcome"], "withdrawn", "{item}");
+    world.end().await;
+}
+
+fn waiting() -> safepoint::raw::store::NewItem {
+    safepoint::raw::encode_item(&"later".to_owned(), safepoint::session::Policy::Enqueue, None, 10).unwrap()
+}
