@@ -4,18 +4,18 @@ use safepoint::raw::trace::{self, Propagator, TraceContext};
 use safepoint_testkit::mcp::{HttpServer, McpManners, McpSeen};
 use safepoint_tools::mcp::Server;
 use serde_json::{Value, json};
-use tracing::Span;
+use tracing::{Span, subscriber::NoSubscriber};
 
 use crate::mcp::support::start;
 
-/// Names each span that is enabled by its number: other tests of this program have none.
+/// Names the spans of calls by their numbers.
 struct Numbers;
 
 impl Propagator for Numbers {
     fn set_parent(&self, _span: &Span, _parent: &TraceContext) {}
     fn link(&self, _span: &Span, _to: &TraceContext) {}
     fn context(&self, span: &Span) -> Option<TraceContext> {
-        assert_eq!(span.metadata()?.name(), "execute_tool");
+        span.metadata().filter(|span| span.name() == "execute_tool")?;
         let text = format!("00-0af7651916cd43dd8448eb211c80319c-{:016x}-01", span.id()?.into_u64());
         TraceContext::parse(&text).map(|context| context.with_state("ours=1"))
     }
@@ -25,8 +25,10 @@ impl Propagator for Numbers {
 #[tokio::test]
 async fn a_server_is_asked_in_the_span_of_the_call() {
     assert!(trace::install(Numbers));
+    // For all threads: a place that another test's thread meets first is enabled as that thread has it.
+    tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
     for is_traced in [true, false] {
-        let guard = is_traced.then(|| tracing::subscriber::set_default(tracing_subscriber::registry()));
+        let guard = (!is_traced).then(|| tracing::subscriber::set_default(NoSubscriber::new()));
         let http = HttpServer::start(McpManners::default()).await.unwrap();
         let client = Server::http("test", http.url()).connect().await.unwrap();
         let running = start(&client, "echo", json!({"text": "x"})).await;

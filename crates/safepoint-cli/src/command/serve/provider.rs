@@ -2,7 +2,10 @@
 
 use safepoint_server::Access;
 
-use crate::{exit::Usage, settings::server::JwksSettings};
+use crate::{
+    exit::Usage,
+    settings::server::{JwksSettings, WebAddress},
+};
 
 /// Access by the tokens of the provider too.
 ///
@@ -14,8 +17,6 @@ pub(super) fn trusted(access: Access, settings: &JwksSettings) -> Result<Access,
 
     use futures_util::FutureExt as _;
     use safepoint_server::Jwks;
-
-    use crate::settings::server::WebAddress;
 
     let JwksSettings { url: WebAddress(url), issuer, audience } = settings.clone();
     let is_here = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
@@ -41,8 +42,10 @@ pub(super) fn trusted(access: Access, settings: &JwksSettings) -> Result<Access,
 /// # Errors
 /// Always.
 #[cfg(not(feature = "jwks"))]
-pub(super) fn trusted(_access: Access, _settings: &JwksSettings) -> Result<Access, Usage> {
-    Err(Usage(
-        "this build checks no tokens of a provider; build it with `--features jwks` for [server.jwks]".into(),
-    ))
+pub(super) fn trusted(_access: Access, settings: &JwksSettings) -> Result<Access, Usage> {
+    let JwksSettings { url: WebAddress(url), issuer, audience } = settings;
+    Err(Usage(format!(
+        "this build checks no tokens of a provider, as [server.jwks] wants it ({url}, issuer {issuer}, audience {audience}): build \
+         it with `--features jwks`"
+    )))
 }
