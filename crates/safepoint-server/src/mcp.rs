@@ -7,6 +7,7 @@
 
 mod call;
 mod door;
+mod head;
 mod kept;
 mod link;
 mod loss;

@@ -7,8 +7,8 @@ use safepoint_testkit::{
 };
 use serde_json::{Value, json};
 
-use super::{call, ours, peer::Peer, text, world};
-use crate::world::says;
+use super::{call, ours, over, peer::Peer, text, world};
+use crate::world::{says, served};
 
 /// S13.18, S13.1: one tool, with the agent's name; a call of it is one item, whose answer is structured too, and the receipt is where
 /// it says; the next call may continue its session.
@@ -39,7 +39,8 @@ async fn one_call_is_one_item_and_one_answer() {
 async fn what_failed_is_a_result_that_says_so() {
     let body = json!({"error": {"message": "no such model"}}).to_string();
     let refused = Reply::default().fault(ReplyFault::Status { status: 400, body, headers: Vec::new() });
-    let world = world(says([refused])).await;
+    let (_model, agent) = served([refused]).await;
+    let world = over(agent).await;
     let foreign = world.client.post("/v1/sessions", &json!({"agent": "helper"})).await.body["id"].clone();
     let mut peer = Peer::of(&world, json!({})).await;
     let failed = peer.call(call("Go.")).await;
@@ -66,7 +67,7 @@ async fn what_failed_is_a_result_that_says_so() {
 async fn progress_is_told_to_who_asks_for_it() {
     let tools = GateTools::new();
     tools.gate().open_for_all();
-    let pieces = || Reply::pieces(["I ", "wait"]).and_call("wait", json!({}));
+    let pieces = || Reply::pieces(["I ", "pause"]).and_call("wait", json!({}));
     let replies = [pieces(), Reply::text("Done."), pieces(), Reply::text("Done.")];
     let world = world(says(replies).tool(tools.gated("wait"))).await;
     let mut peer = Peer::of(&world, json!({})).await;
@@ -77,11 +78,7 @@ async fn progress_is_told_to_who_asks_for_it() {
     let result = peer.call(params).await;
     assert_eq!(text(&result), "Done.");
     let told = peer.progress("p");
-    let calls: Vec<_> = told.iter().filter(|told| told.starts_with("wait")).collect();
-    assert_eq!(calls, [&"wait", &"wait: completed"], "{told:?}");
-    let said: String =
-        told.iter().filter(|told| !told.starts_with("wait: ") && **told != "wait").copied().collect();
-    assert_eq!(said, "I waitDone.", "{told:?}");
+    assert_eq!(told, ["I ", "pause", "wait", "wait: completed", "Done."]);
     let counts: Vec<_> = peer.told.iter().map(|told| told["params"]["progress"].as_f64().unwrap()).collect();
     assert!(counts.is_sorted_by(|a, b| a < b), "{counts:?}");
     assert_eq!(peer.end().await, Vec::<Value>::new(), "nothing is said after the answer");
@@ -98,7 +95,7 @@ async fn a_stop_elsewhere_is_answered_once_it_has_settled() {
     tools.gate().came(1).in_time("the call").await;
     let all = world.client.get("/v1/sessions").await.body;
     let path = format!("/v1/sessions/{}/stop", all["data"][0]["id"].as_str().unwrap());
-    let asked = world.client.post(&path, &json!({"mode": "now", "because": "wrong"})).await;
+    let asked = world.client.post(&path, &json!({"mode": "now", "reason": "wrong"})).await;
     assert_eq!(asked.status, 202, "{asked:?}");
     // What is asked behind it is answered first: the call is not, before its work has settled.
     let pong = peer.request("ping", json!({})).await;

@@ -86,11 +86,31 @@ async fn a_lost_response_that_stands_alone_is_a_stop() {
     let (model, agent) = served([]).await;
     let mut gate = model.gate();
     let world = over(agent).await;
-    let stream = world.client.alone("tools/call", call("Go."), json!({})).await;
+    let call = world.client.sent_alone("tools/call", call("Go."), json!({})).await;
     let request = gate.request().in_time("the request").await;
-    drop(stream);
+    drop(call);
     request.peer_closed().in_time("the end of the model's connection").await;
     assert_eq!(stopped_by(&world).await, "disconnect");
+    world.end().await;
+}
+
+/// S13.3: the same behind its head, which comes while the call still runs.
+#[tokio::test]
+async fn a_response_that_stands_alone_begins_before_its_call_has_ended() {
+    let (model, agent) = served([]).await;
+    let (mut one, mut two) = (model.gate(), model.gate());
+    let world = over(agent).await;
+    let lost = world.client.alone("tools/call", call("Go."), json!({})).await;
+    let request = one.request().in_time("the request").await;
+    drop(lost);
+    request.peer_closed().in_time("the end of the model's connection").await;
+    assert_eq!(stopped_by(&world).await, "disconnect");
+    let mut stream = world.client.alone("tools/call", call("Go."), json!({})).await;
+    two.request().in_time("the second request").await;
+    two.headers();
+    two.script(&Reply::text("here"));
+    two.finish();
+    assert_eq!(text(&rpc::answered(&mut stream).await), "here");
     world.end().await;
 }
 

@@ -1,8 +1,9 @@
 //! Requests over HTTP, as clients of both versions send them.
 
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
-use super::{OLD, client};
+use super::{NEW, OLD, client};
 use crate::client::{Client, Reply, Stream};
 
 /// Where the agent is.
@@ -27,6 +28,18 @@ pub(super) fn messages(reply: &Reply) -> Vec<Value> {
     let text = reply.body.as_str().unwrap_or_else(|| panic!("{reply:?}"));
     let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
     data.filter_map(|data| serde_json::from_str(data.trim()).ok()).collect()
+}
+
+/// The parameters of such a request, and the name that its head has too.
+fn standing_alone(mut params: Value, capabilities: Value) -> (Value, String) {
+    params["_meta"] = client(capabilities);
+    let name = params["name"].as_str().or(params["taskId"].as_str()).unwrap_or_default().to_owned();
+    (params, name)
+}
+
+fn headers_of<'a>(method: &'a str, name: &'a str) -> Vec<(&'static str, &'a str)> {
+    let all = [ACCEPT, ("mcp-protocol-version", NEW), ("mcp-method", method), ("mcp-name", name)];
+    all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
 }
 
 impl Client {
@@ -56,14 +69,17 @@ impl Client {
     }
 
     /// The stream of a request of the new version, which stands alone.
-    pub(super) async fn alone(&self, method: &str, mut params: Value, capabilities: Value) -> Stream {
-        params["_meta"] = client(capabilities);
-        let name = params["name"].as_str().or(params["taskId"].as_str()).unwrap_or_default().to_owned();
-        let mut headers = vec![ACCEPT, ("mcp-protocol-version", super::NEW), ("mcp-method", method)];
-        if !name.is_empty() {
-            headers.push(("mcp-name", &name));
-        }
+    pub(super) async fn alone(&self, method: &str, params: Value, capabilities: Value) -> Stream {
+        let (params, name) = standing_alone(params, capabilities);
+        let headers = headers_of(method, &name);
         self.stream("POST", DOOR, &headers, Some(&request(1, method, params))).await
+    }
+
+    /// The connection on which such a request was sent.
+    pub(super) async fn sent_alone(&self, method: &str, params: Value, capabilities: Value) -> TcpStream {
+        let (params, name) = standing_alone(params, capabilities);
+        let headers = headers_of(method, &name);
+        self.sent("POST", DOOR, &headers, Some(&request(1, method, params))).await
     }
 
     /// The result of such a request.

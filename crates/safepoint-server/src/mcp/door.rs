@@ -11,7 +11,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{link::LinkState, sessions::SessionOwner, tool::AgentTool};
+use super::{head, link::LinkState, sessions::SessionOwner, tool::AgentTool};
 use crate::{
     problem::{Answered, Problem},
     routes::Call,
@@ -33,8 +33,11 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     let sessions = &call.by.host.mcp;
     let owner = SessionOwner::of(&agent, &call.by.who);
     let body = call.bytes();
-    let begins = call.method == Method::POST
-        && serde_json::from_slice::<Value>(&body).is_ok_and(|message| message["method"] == "initialize");
+    let message = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+    let is_post = call.method == Method::POST;
+    let begins = is_post && message["method"] == "initialize";
+    let stands_alone =
+        is_post && message["method"] == "tools/call" && !call.headers.contains_key("mcp-session-id");
     match call.headers.get("mcp-session-id").map(|id| id.to_str()) {
         Some(Ok(id)) => {
             sessions.check(&owner, id)?;
@@ -47,7 +50,7 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
         None => {}
     }
     // What a request waits for is answered also while the host ends; the rest ends with it.
-    let config = match call.method == Method::POST && !begins {
+    let config = match is_post && !begins {
         true => StreamableHttpServerConfig::default().disable_allowed_hosts(),
         false => sessions.config(),
     };
@@ -59,5 +62,6 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     *request.headers_mut() = call.headers;
     request.extensions_mut().insert(call.by.clone());
     let service = StreamableHttpService::new(move || Ok(tool.clone()), own, config);
-    Ok(service.handle(request).await.map(Body::new))
+    let answering = async move { service.handle(request).await.map(Body::new) };
+    Ok(if stands_alone { head::soon(Box::pin(answering)).await } else { answering.await })
 }

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 
 use super::link::LinkState;
 
-/// How long what a closed input stops may take to its next safe point.
-const LEAVES: Duration = Duration::from_secs(2);
+/// How long what a closed input stops may take to its next safe point: clients end their servers 2 s after that.
+const LEAVES: Duration = Duration::from_secs(1);
 
 /// What happened with the client of a call. Exhaustive: it cancelled the call, it left a response that has no other end, it closed its
 /// connection, or that ended without it.
