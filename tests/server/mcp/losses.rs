@@ -64,6 +64,35 @@ async fn a_cancel_right_behind_its_call_is_heard() {
     world.end().await;
 }
 
+/// S13.6, S13.18: a call in a session whose turn runs waits for its own, and is withdrawn by a cancel; the turn that runs is no part of it.
+#[tokio::test]
+async fn a_call_in_a_busy_session_is_an_item_of_its_own() {
+    let tools = GateTools::new();
+    let wait = || Reply::call("wait", json!({}));
+    let replies = [Reply::text("Hi."), wait(), Reply::text("One."), Reply::text("Three.")];
+    let world = world(says(replies).tool(tools.gated("wait"))).await;
+    let mut peer = Peer::of(&world, json!({})).await;
+    let session = ours(&peer.call(call("Hi.")).await)["session"].clone();
+    let path = format!("/v1/sessions/{}", session.as_str().unwrap());
+    let again = |text: &str| json!({"name": "helper", "arguments": {"text": text, "session": session}});
+    let first = peer.send("tools/call", again("One.")).await;
+    tools.gate().came(1).in_time("the first call").await;
+    let second = peer.send("tools/call", again("Two.")).await;
+    let item = async |number: u64| world.client.get(&format!("{path}/items/item-{number}")).await;
+    wait::asked("the second item", || async { item(3).await.status == 200 }).await;
+    let third = peer.send("tools/call", again("Three.")).await;
+    wait::asked("the third item", || async { item(4).await.status == 200 }).await;
+    peer.cancel(second).await;
+    wait::asked("the end of the second item", || async { item(3).await.body["outcome"] == "withdrawn" })
+        .await;
+    tools.gate().let_pass(1);
+    assert_eq!(text(&peer.answer(first).await["result"]), "One.");
+    let third = peer.answer(third).await["result"].clone();
+    assert_eq!((text(&third), &ours(&third)["turn"]), ("Three.", &json!("turn-3")), "{third}");
+    assert_eq!(peer.end().await, Vec::<Value>::new());
+    world.end().await;
+}
+
 /// S13.3: a closed input stops its calls, with the reason `disconnect`, and answers once they have settled.
 #[tokio::test]
 async fn a_closed_input_stops_its_calls() {
@@ -147,7 +176,7 @@ async fn a_deleted_session_stops_its_calls() {
     let stream = world.client.streamed_in(&session, &rpc::request(1, "tools/call", call("Go."))).await;
     let request = gate.request().in_time("the request").await;
     let deleted = world.client.send("DELETE", rpc::DOOR, &[("mcp-session-id", &session)], None).await;
-    assert!((200..300).contains(&deleted.status), "{deleted:?}");
+    assert_eq!(deleted.status, 204, "{deleted:?}");
     request.peer_closed().in_time("the end of the model's connection").await;
     assert_eq!(stopped_by(&world).await, "disconnect");
     drop(stream);

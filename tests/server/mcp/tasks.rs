@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
+use safepoint_server::Surface;
 use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{TASKS, call, payer, text, world};
-use crate::{client::Client, world::says};
+use crate::{
+    client::Client,
+    world::{World, says},
+};
 
 fn tasks() -> Value {
     json!({"extensions": {TASKS: {}}, "elicitation": {"form": {}}})
@@ -75,6 +79,19 @@ async fn no_task_is_cancelled_before_its_work_has_settled() {
     assert_eq!(world.client.get_task(&task).await, cancelled);
     let turn = world.client.get(account["receipt"].as_str().unwrap()).await.body;
     assert_eq!(turn["receipt"]["stop"]["reason"]["code"], "user", "{turn}");
+    world.end().await;
+}
+
+/// S13.18: a task is found after a restart.
+#[tokio::test]
+async fn a_task_is_found_after_a_restart() {
+    let world = world(says([Reply::text("Done.")])).await;
+    let task = world.client.mcp_task("Go.").await;
+    let done = world.client.task_at_rest(&task).await;
+    let (store, folder) = world.end().await;
+    let world = World::offered(says([]).build(), store, folder, &[Surface::Mcp]).await;
+    let again = world.client.get_task(&task).await;
+    assert_eq!((&again["result"], &again["status"]), (&done["result"], &json!("completed")), "{again}");
     world.end().await;
 }
 

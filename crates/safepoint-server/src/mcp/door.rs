@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    http::{Method, Request},
+    http::{Method, Request, StatusCode},
     response::Response,
 };
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -35,13 +35,14 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     let body = call.bytes();
     let message = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let is_post = call.method == Method::POST;
+    let is_delete = call.method == Method::DELETE;
     let begins = is_post && message["method"] == "initialize";
     let stands_alone =
         is_post && message["method"] == "tools/call" && !call.headers.contains_key("mcp-session-id");
     match call.headers.get("mcp-session-id").map(|id| id.to_str()) {
         Some(Ok(id)) => {
             sessions.check(&owner, id)?;
-            if call.method == Method::DELETE {
+            if is_delete {
                 sessions.close(id);
             }
         }
@@ -63,5 +64,10 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     request.extensions_mut().insert(call.by.clone());
     let service = StreamableHttpService::new(move || Ok(tool.clone()), own, config);
     let answering = async move { service.handle(request).await.map(Body::new) };
-    Ok(if stands_alone { head::soon(Box::pin(answering)).await } else { answering.await })
+    let mut response = if stands_alone { head::soon(Box::pin(answering)).await } else { answering.await };
+    if is_delete && response.status() == StatusCode::ACCEPTED {
+        // It is gone: clients take this for a failure.
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    Ok(response)
 }

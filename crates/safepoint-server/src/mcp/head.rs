@@ -67,3 +67,35 @@ async fn message(body: Body) -> Option<Bytes> {
     let body = to_bytes(body, usize::MAX).await.ok()?;
     Some([b"data: ", &*body, b"\n\n"].concat().into())
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    fn json() -> Response {
+        let mut response = Response::new(Body::from("{}"));
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        response.headers_mut().insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
+        response
+    }
+
+    /// S13.18: what is there soon is the response as it is; what is late is streamed, and shows meanwhile that it is there.
+    #[tokio::test(start_paused = true)]
+    async fn a_late_response_is_streamed() {
+        let at_once = soon(Box::pin(async { json() })).await;
+        assert_eq!(at_once.status(), StatusCode::BAD_REQUEST);
+        let began = Instant::now();
+        let late = soon(Box::pin(async {
+            sleep(HEAD_WITHIN + KEEP_ALIVE * 2 + HEAD_WITHIN).await;
+            json()
+        }))
+        .await;
+        assert_eq!((late.status(), began.elapsed()), (StatusCode::OK, HEAD_WITHIN));
+        let body = to_bytes(late.into_body(), usize::MAX).await.unwrap();
+        let alive = std::str::from_utf8(KEPT_ALIVE).unwrap();
+        assert_eq!(std::str::from_utf8(&body).unwrap(), format!("{}data: {{}}\n\n", alive.repeat(3)));
+    }
+}

@@ -99,3 +99,17 @@ impl Loss {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S13.3: a connection that ends without its client is a detach, and a client that leaves is a stop.
+    #[test]
+    fn a_connection_that_ends_by_itself_is_a_detach() {
+        assert!(Loss::Lost.stop("ci").is_none());
+        for loss in [Loss::Cancelled, Loss::Disconnected, Loss::Closed] {
+            assert!(loss.stop("ci").is_some(), "{loss:?}");
+        }
+    }
+}

@@ -184,3 +184,30 @@ impl SessionManager for OwnSessions {
         self.inner.resume(id, last_event_id).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S13.10: a session is its owner's, whose sessions are counted; it is counted no more once it is closed.
+    #[tokio::test]
+    async fn sessions_are_counted_by_their_owner() {
+        let sessions = McpSessions::default();
+        let owner = |name: &str| SessionOwner::of("helper", &Principal::new(name, []));
+        let own = |name: &str| sessions.of(owner(name), watch::Sender::new(LinkState::Single));
+        let mut last = None;
+        for _ in 0..MOST {
+            assert!(sessions.has_room(&owner("one")).is_ok());
+            // Its worker ends where it is dropped.
+            last = Some(own("one").create_session().await.unwrap().0);
+        }
+        let last = last.unwrap();
+        assert_eq!(sessions.has_room(&owner("one")).unwrap_err().code(), "too_many_sessions");
+        assert!(sessions.has_room(&owner("two")).is_ok());
+        assert!(sessions.check(&owner("one"), &last).is_ok());
+        assert_eq!(sessions.check(&owner("two"), &last).unwrap_err().code(), "no_such_session");
+        own("one").close_session(&last).await.unwrap();
+        assert!(sessions.has_room(&owner("one")).is_ok());
+        assert_eq!(sessions.check(&owner("one"), &last).unwrap_err().code(), "no_such_session");
+    }
+}
