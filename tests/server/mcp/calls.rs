@@ -1,4 +1,4 @@
-//! Calls: one item each, with what is known of its turn, and told how far it is.
+//! Calls: one item each, with what is known of its turn, and how far it is.
 
 use safepoint_testkit::{
     script::{Reply, ReplyFault},
@@ -64,7 +64,7 @@ async fn what_failed_is_a_result_that_says_so() {
 
 /// S13.18: a client that asks for it learns what the agent says, summed up, and its calls; nothing of it comes behind the answer.
 #[tokio::test]
-async fn progress_is_told_to_who_asks_for_it() {
+async fn progress_is_shown_to_a_client_that_asks_for_it() {
     let tools = GateTools::new();
     tools.gate().open_for_all();
     let pieces = || Reply::pieces(["I ", "pause"]).and_call("wait", json!({}));
@@ -72,14 +72,15 @@ async fn progress_is_told_to_who_asks_for_it() {
     let world = world(says(replies).tool(tools.gated("wait"))).await;
     let mut peer = Peer::of(&world, json!({})).await;
     peer.call(call("Wait.")).await;
-    assert_eq!(peer.told, Vec::<Value>::new(), "no token was sent");
+    assert_eq!(peer.notices, Vec::<Value>::new(), "no token was sent");
     let mut params = call("Wait.");
     params["_meta"] = json!({"progressToken": "p"});
     let result = peer.call(params).await;
     assert_eq!(text(&result), "Done.");
-    let told = peer.progress("p");
-    assert_eq!(told, ["I ", "pause", "wait", "wait: completed", "Done."]);
-    let counts: Vec<_> = peer.told.iter().map(|told| told["params"]["progress"].as_f64().unwrap()).collect();
+    let shown = peer.progress("p");
+    assert_eq!(shown, ["I ", "pause", "wait", "wait: completed", "Done."]);
+    let counts: Vec<_> =
+        peer.notices.iter().map(|notice| notice["params"]["progress"].as_f64().unwrap()).collect();
     assert!(counts.is_sorted_by(|a, b| a < b), "{counts:?}");
     assert_eq!(peer.end().await, Vec::<Value>::new(), "nothing is said after the answer");
     world.end().await;
@@ -99,7 +100,7 @@ async fn a_stop_elsewhere_is_answered_once_it_has_settled() {
     assert_eq!(asked.status, 202, "{asked:?}");
     // What is asked behind it is answered first: the call is not, before its work has settled.
     let pong = peer.request("ping", json!({})).await;
-    assert!(pong["error"].is_null() && peer.told.is_empty(), "{pong} {:?}", peer.told);
+    assert!(pong["error"].is_null() && peer.notices.is_empty(), "{pong} {:?}", peer.notices);
     tools.gate().open_for_all();
     let result = peer.answer(id).await["result"].clone();
     assert_eq!(

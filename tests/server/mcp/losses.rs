@@ -39,12 +39,12 @@ async fn a_cancel_stops_its_call_and_no_other() {
     two.finish();
     let result = peer.answer(second).await["result"].clone();
     assert_eq!(text(&result), "here", "{result}");
-    assert!(peer.told.is_empty(), "a cancelled request has no answer: {:?}", peer.told);
+    assert!(peer.notices.is_empty(), "a cancelled request has no answer: {:?}", peer.notices);
     assert_eq!(peer.end().await, Vec::<Value>::new());
     world.end().await;
 }
 
-/// S13.6: a cancel right behind its call is heard, wherever the item is by then.
+/// S13.6: a cancel right behind its call reaches it, wherever the item is by then.
 #[tokio::test]
 async fn a_cancel_right_behind_its_call_is_heard() {
     let tools = GateTools::new();

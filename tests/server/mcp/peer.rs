@@ -20,7 +20,7 @@ pub(super) struct Peer {
     served: JoinHandle<()>,
     last: u64,
     /// What came that was no answer.
-    pub(super) told: Vec<Value>,
+    pub(super) notices: Vec<Value>,
 }
 
 impl Peer {
@@ -29,7 +29,7 @@ impl Peer {
         let (write, input) = tokio::io::duplex(PIPE);
         let (output, read) = tokio::io::duplex(PIPE);
         let served = tokio::spawn(McpServer::new(&world.host, "helper").serve(input, output));
-        Self { write: Some(write), read: BufReader::new(read), served, last: 0, told: Vec::new() }
+        Self { write: Some(write), read: BufReader::new(read), served, last: 0, notices: Vec::new() }
     }
 
     /// One that has agreed on the old version.
@@ -85,12 +85,12 @@ impl Peer {
     /// Reads up to the answer of this request.
     pub(super) async fn answer(&mut self, id: u64) -> Value {
         loop {
-            let said = self.next().await.unwrap_or_else(|| panic!("no answer to {id}: {:?}", self.told));
+            let said = self.next().await.unwrap_or_else(|| panic!("no answer to {id}: {:?}", self.notices));
             if said["id"] == id && said["method"].is_null() {
                 return said;
             }
             assert!(said["method"].is_string(), "{said} instead of an answer to {id}");
-            self.told.push(said);
+            self.notices.push(said);
         }
     }
 
@@ -102,7 +102,7 @@ impl Peer {
                 return said;
             }
             assert!(said["id"].is_null(), "{said}");
-            self.told.push(said);
+            self.notices.push(said);
         }
     }
 
@@ -111,10 +111,10 @@ impl Peer {
         self.write(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result})).await;
     }
 
-    /// What was told of the progress with this token.
+    /// The messages of the progress with this token.
     pub(super) fn progress(&self, token: &str) -> Vec<&str> {
-        let told = self.told.iter().filter(|said| said["method"] == "notifications/progress");
-        let of = told.filter(|said| said["params"]["progressToken"] == token);
+        let progress = self.notices.iter().filter(|said| said["method"] == "notifications/progress");
+        let of = progress.filter(|said| said["params"]["progressToken"] == token);
         of.filter_map(|said| said["params"]["message"].as_str()).collect()
     }
 

@@ -51,8 +51,8 @@ impl Client {
         let reply = self.send("POST", DOOR, &[ACCEPT], Some(&request(0, "initialize", params))).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         let id = session(&reply.head);
-        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        assert_eq!(self.in_session(&id, &told).await.status, 202);
+        let begun = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.in_session(&id, &begun).await.status, 202);
         id
     }
 

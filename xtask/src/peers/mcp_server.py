@@ -78,10 +78,10 @@ def text(result):
 
 
 async def plain(version, _mark, over):
-    told = []
+    shown = []
 
     async def progress(count, _total, message):
-        told.append((count, message))
+        shown.append((count, message))
 
     async with connected(version, over) as client:
         tools = (await client.list_tools()).tools
@@ -90,8 +90,8 @@ async def plain(version, _mark, over):
         check("it failed", first.is_error, False)
         check("it says something", bool(text(first)), True)
         check("the outcome", first.structured_content["outcome"], "completed")
-        check("what was told of it", "".join(message for _, message in told), text(first))
-        check("the counts rise", [count for count, _ in told], sorted({count for count, _ in told}))
+        check("what was shown of it", "".join(message for _, message in shown), text(first))
+        check("the counts rise", [count for count, _ in shown], sorted({count for count, _ in shown}))
         session = first.structured_content["session"]
         second = await call(client, "say: again", session)
         check("the session", second.structured_content["session"], session)

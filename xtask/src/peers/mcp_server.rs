@@ -72,7 +72,7 @@ pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     conformance::run(&setting, tally)
 }
 
-/// Our binary, with a home of its own.
+/// Our binary, with a fresh home.
 struct Setting {
     binary: PathBuf,
     home: PathBuf,

@@ -103,6 +103,7 @@ pub(super) async fn answer(
     let end = {
         let (follow, tell) =
             (pin!(open.follow(events, progress, losses)), pin!(progress::tell(client, said)));
+        // The end of the call first; where the notices have ended before, there are none, or the client is gone.
         match select(follow, tell).await {
             Either::Left((end, tell)) => {
                 // A client that does not read them gets the answer all the same.
@@ -183,6 +184,7 @@ impl OpenCall {
         mut losses: Losses,
     ) -> Answered<CallEnd> {
         loop {
+            // First: what happened. A loss stops the item, and the events are read on: what was not read is read next.
             let event = match select(pin!(events.next()), pin!(losses.next())).await {
                 Either::Left((event, _)) => event?,
                 Either::Right((loss, _)) => {
@@ -229,6 +231,7 @@ impl OpenCall {
                     while waits.next().await? == SuspendedEvent::KeepAlive {}
                     Ok::<_, Problem>(())
                 };
+                // Whichever it is: the other is looked for again where the call continues.
                 match select(pin!(awake), pin!(losses.next())).await {
                     Either::Left((awake, _)) => awake.map(|()| None),
                     Either::Right((loss, _)) => Ok(Some(loss)),

@@ -59,6 +59,7 @@ struct KnownSession {
 /// Those of one owner, for one request.
 pub(super) struct OwnSessions {
     inner: Arc<LocalSessionManager>,
+    /// As those of the host: held for one look or one entry; no other lock is taken under it.
     known: Arc<Mutex<HashMap<SessionId, KnownSession>>>,
     owner: SessionOwner,
     link: watch::Sender<LinkState>,

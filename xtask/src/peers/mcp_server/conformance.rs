@@ -23,9 +23,9 @@ const SCENARIOS: [(&str, &str); 6] = [
 const LEFT_OUT: [(&str, &str); 8] = [
     (
         "tools-call-*",
-        "each wants a tool of its own, without arguments and with a fixed answer; ours takes a text",
+        "each wants a tool that is made for it, without arguments and with a fixed answer; ours takes a text",
     ),
-    ("json-schema-2020-12", "it wants a tool of its own"),
+    ("json-schema-2020-12", "it wants a tool that is made for it"),
     ("elicitation-*", "it wants a tool that asks for its forms; ours asks for a decision"),
     ("server-sse-polling", "it wants a tool that closes its own stream"),
     ("logging-set-level", "no logging is offered"),

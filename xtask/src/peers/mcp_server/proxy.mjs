@@ -1,4 +1,5 @@
-// Passes requests on to a server, with a token. A name of its own in Host and Origin is the server's there; any other is passed on as it is.
+// Passes requests on to a server, with a token. Its address in Host and Origin becomes that of the
+// server; any other is passed on as it is.
 // node proxy.mjs SERVER TOKEN
 import http from "node:http";
 

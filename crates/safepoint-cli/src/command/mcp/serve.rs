@@ -28,7 +28,7 @@ pub(super) async fn serve(args: ServeMcpArgs, signals: &mut Signals) -> anyhow::
             biased;
             // First: it has ended by itself.
             () = &mut served => {}
-            // What the client was owed is not said any more; its calls are stopped by the drain.
+            // What was not said is not said any more; the calls are stopped by the drain.
             _ = signals.next() => {}
         }
     }
