@@ -1,10 +1,13 @@
 //! Who may come in by `/mcp`: the server's own checks come first, and a session is its token's.
 
-use safepoint_server::{AccessScope, Principal};
+use std::sync::Arc;
+
+use safepoint::store::{MemoryStore, Store};
+use safepoint_server::{AccessScope, Host, Principal, Surface};
 use safepoint_testkit::script::Reply;
 use serde_json::{Value, json};
 
-use super::{call, ours, over, rpc, text, world};
+use super::{TASKS, call, ours, over, rpc, text, world};
 use crate::world::{World, says};
 
 /// S13.10: host, origin, token and scope are checked before a message is read.
@@ -73,5 +76,26 @@ async fn an_agent_that_is_not_offered_is_not_found() {
     let refused = other.send("POST", rpc::DOOR, &[rpc::ACCEPT], Some(&message)).await;
     assert_eq!(refused.status, 404, "{refused:?}");
     assert!(matches!(refused.body, Value::Object(_)), "{refused:?}");
+    world.end().await;
+}
+
+/// S13.10: by the door of one agent, the sessions of another do not exist.
+#[tokio::test]
+async fn a_session_of_another_agent_is_not_found() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let host = Host::builder(Arc::clone(&store)).agent("helper", says([]).build());
+    let host = host.agent("other", says([Reply::text("Hi.")]).build());
+    let host = host.surfaces("helper", [Surface::Mcp]).start().await.unwrap();
+    let world = World::of_host(host, store).await;
+    let made = json!({"agent": "other", "item": {"text": "Hi."}});
+    let session = world.client.post("/v1/sessions", &made).await.body["id"].as_str().unwrap().to_owned();
+    world.rest(&session, 1).await;
+    let foreign = json!({"name": "helper", "arguments": {"text": "x", "session": session}});
+    let refused = world.client.alone_result("tools/call", foreign, json!({})).await;
+    assert_eq!(ours(&refused)["code"], "no_such_session", "{refused}");
+    let tasks = json!({"extensions": {TASKS: {}}});
+    let mut stream = world.client.alone("tasks/get", json!({"taskId": format!("{session}.1")}), tasks).await;
+    let refused = stream.data().await.unwrap();
+    assert_eq!(refused["error"]["data"]["code"], "no_such_task", "{refused}");
     world.end().await;
 }

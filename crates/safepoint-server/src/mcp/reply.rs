@@ -51,7 +51,7 @@ pub(super) fn unquiet(account: &Value) -> Option<MetaObject> {
         "safepoint".to_owned(),
         json!({"quiet": account["quiet"], "survivors": account["survivors"]}),
     );
-    (!is_quiet).then(|| MetaObject(meta))
+    (!is_quiet).then_some(MetaObject(meta))
 }
 
 fn waits(session: &str, questions: &[ApprovalRequest]) -> String {
@@ -94,4 +94,21 @@ pub(super) fn answer(problem: Problem) -> Response {
         "code": ErrorCode::INVALID_REQUEST.0, "message": problem.detail(), "data": {"code": problem.code()},
     });
     problem.answered_by(&json!({"jsonrpc": "2.0", "id": null, "error": error}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S13.18: what may be alive is said where it may be, and there alone.
+    #[test]
+    fn only_what_was_not_quiet_is_said_beside_the_answer() {
+        for quiet in [json!({"quiet": true, "survivors": []}), json!({"quiet": null, "survivors": []})] {
+            assert_eq!(unquiet(&quiet), None, "{quiet}");
+        }
+        let alive = json!({"quiet": false, "survivors": ["shell call_2"], "turn": "turn-1"});
+        let said = json!(unquiet(&alive).unwrap());
+        assert_eq!(said, json!({"safepoint": {"quiet": false, "survivors": ["shell call_2"]}}));
+        assert!(unquiet(&json!({"quiet": null, "survivors": ["shell call_2"]})).is_some());
+    }
 }
