@@ -22,6 +22,8 @@ mod editor;
 mod items;
 #[path = "server/limits.rs"]
 mod limits;
+#[path = "server/mcp.rs"]
+mod mcp;
 #[path = "server/operators.rs"]
 mod operators;
 #[path = "server/responses.rs"]

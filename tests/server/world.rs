@@ -78,6 +78,12 @@ impl World {
         Self::at(host, store, folder, |access| access).await
     }
 
+    /// A server of this host over its store.
+    pub(crate) async fn of_host(host: Host, store: Arc<dyn Store>) -> Self {
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        Self::at(host, store, folder, |access| access).await
+    }
+
     async fn at(
         host: Host,
         store: Arc<dyn Store>,

@@ -12,6 +12,7 @@ mod editors;
 mod facts;
 mod fixtures;
 mod mcp;
+mod mcp_server;
 mod node;
 mod otel;
 mod responses;
@@ -138,7 +139,7 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
@@ -147,6 +148,7 @@ const KINDS: [Kind; 10] = [
     ("a2a", a2a::peers),
     ("responses", responses::peers),
     ("a2a-server", |_, tally, _| a2a_server::peers(tally)),
+    ("mcp-server", |binary, tally, _| mcp_server::peers(binary, tally)),
     ("editors", |binary, tally, _| editors::peers(binary, tally)),
     // Last: it builds the binary anew.
     ("otel", |_, tally, _| otel::peers(tally)),

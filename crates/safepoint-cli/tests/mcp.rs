@@ -210,6 +210,16 @@ fn a_wrong_name_or_entry_is_wrong_usage() {
     assert!(text(&output.stderr).contains("[mcp.a] needs a `command` or a `url`"));
 }
 
+/// A build without the server says which feature has it.
+#[cfg(not(feature = "serve"))]
+#[test]
+fn a_build_without_the_server_is_no_server() {
+    let output = Place::new(0).output(&["mcp", "serve"]);
+    assert_eq!(output.status.code(), Some(2));
+    let words = text(&output.stderr);
+    assert!(words.contains("--features serve") && output.stdout.is_empty(), "{words}");
+}
+
 /// The scripted model, ended when dropped.
 struct Practice(Child, String);
 

@@ -22,7 +22,7 @@ use crate::{
 
 pub(crate) mod alone;
 pub(crate) mod decisions;
-mod ended;
+pub(crate) mod ended;
 pub(crate) mod items;
 pub(crate) mod sessions;
 pub(crate) mod stops;

@@ -100,8 +100,11 @@ impl ItemEvents {
     /// Nothing is lost.
     pub(crate) async fn next(&mut self) -> Answered<ItemEvent> {
         loop {
-            while let Some(frame) = self.read.pop_front() {
-                if let Some(event) = self.meant(&frame).await? {
+            while let Some(frame) = self.read.front().cloned() {
+                // It is read once it is known what it means: a caller that looks elsewhere meanwhile finds it again.
+                let meant = self.meant(&frame).await?;
+                self.read.pop_front();
+                if let Some(event) = meant {
                     return Ok(event);
                 }
             }

@@ -88,6 +88,8 @@ pub(crate) struct HostState {
     drain_asked: watch::Sender<bool>,
     pub(crate) board: Board,
     pub(crate) load: Arc<Load>,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: crate::mcp::McpSessions,
 }
 
 impl Host {
@@ -109,6 +111,8 @@ impl Host {
             node.drain(within).await;
         }
         self.inner.quiet.idle().await;
+        #[cfg(feature = "mcp")]
+        self.inner.mcp.end();
     }
 
     /// Waits until a request asks that the server drains (`POST /v1/drain`). It drains by [`drain`](Self::drain), which is

@@ -34,6 +34,8 @@ mod follow;
 mod host;
 mod lines;
 mod load;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod openapi;
 mod reader;
 mod responses;
@@ -49,6 +51,8 @@ pub use access::{Jwks, KeyFetch};
 pub use acp::AcpServer;
 pub use audit::AuditLog;
 pub use host::{Host, HostBuilder};
+#[cfg(feature = "mcp")]
+pub use mcp::McpServer;
 pub use openapi::document;
 pub use routes::router;
 pub use serve::{HostServer, LastAnswers, Tls};

@@ -241,6 +241,12 @@ impl Call {
         self.query.get(name).map(|text| parsed(name, text)).transpose()
     }
 
+    /// The body as it came.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn bytes(&self) -> Bytes {
+        self.body.clone()
+    }
+
     /// The body.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod call;
 mod edit;
 mod login;
+mod serve;
 
 use std::{path::Path, pin::pin, process::ExitCode};
 
@@ -37,7 +38,11 @@ const NAME: usize = 120;
 
 /// Does it. The exit code is 0, or 1 if a server or a tool failed.
 pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
-    let mut signals = Signals::listen(OnDisconnect::Stop)?;
+    let on_disconnect = match args.command {
+        McpCommand::Serve(_) => OnDisconnect::Detach,
+        _ => OnDisconnect::Stop,
+    };
+    let mut signals = Signals::listen(on_disconnect)?;
     match args.command {
         // What it was doing is dropped, which ends the servers; the guard sees to that.
         McpCommand::Ls(args) => {
@@ -49,6 +54,7 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
         McpCommand::Rm(args) => edit::rm(&args),
         McpCommand::Login(args) => login::login(&args, &mut signals).await,
         McpCommand::Logout(args) => login::logout(&args),
+        McpCommand::Serve(args) => serve::serve(*args, &mut signals).await,
     }
 }
 

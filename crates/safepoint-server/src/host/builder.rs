@@ -180,6 +180,8 @@ impl HostBuilder {
             drain_asked: watch::Sender::new(false),
             board: Board::default(),
             load: Arc::default(),
+            #[cfg(feature = "mcp")]
+            mcp: crate::mcp::McpSessions::default(),
         };
         let inner = Arc::new(inner);
         if self.opens == OpensWhat::Due {

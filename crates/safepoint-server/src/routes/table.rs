@@ -126,6 +126,8 @@ pub(crate) fn table() -> Vec<Route> {
     // Each protocol adds its routes here.
     all.extend(responses::routes());
     all.extend(a2a::routes());
+    #[cfg(feature = "mcp")]
+    all.extend(crate::mcp::routes());
     all
 }
 

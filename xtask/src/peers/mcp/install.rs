@@ -9,7 +9,7 @@ use std::{
 use super::super::{Absent, node};
 
 /// The versions that the scenarios are known to fit.
-const PYTHON: &str = "mcp==2.3.0";
+pub(in super::super) const PYTHON: &str = "mcp==2.3.0";
 const SDK: &str = "@modelcontextprotocol/sdk@1.32.2";
 const CONFORMANCE: &str = "@modelcontextprotocol/conformance@0.1.16";
 /// The suite needs a newer node than most machines have.
@@ -50,7 +50,7 @@ pub(super) fn node(cache: &Path) -> Result<Vec<String>, Absent> {
 }
 
 /// A separate Node, and the conformance suite's program.
-pub(super) fn conformance(cache: &Path) -> Result<(PathBuf, PathBuf), Absent> {
+pub(in super::super) fn conformance(cache: &Path) -> Result<(PathBuf, PathBuf), Absent> {
     // The suite first: its folder is where npm is asked, and both are found there.
     node::install(CONFORMANCE, cache)?;
     let own = cache.join("node");

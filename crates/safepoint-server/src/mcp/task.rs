@@ -1,0 +1,119 @@
+//! A task of the protocol: one item, which is read where it is kept. Whoever has the store finds it, also after a restart.
+//!
+//! **Invariants**: a task is cancelled once its turn has settled, or its item was withdrawn, and not before (S13.18).
+
+use jiff::Timestamp;
+use rmcp::model::{
+    CreateTaskResult, DetailedTask, GetTaskResult, InputResponses, JsonObject, Task, TaskPayload, TaskStatus,
+};
+use safepoint::{
+    Reason, StopRequest,
+    session::QueueAfterStop,
+    stop::{Actor, Code},
+};
+use serde_json::{Value, json};
+
+use super::{kept::KeptCall, question, reply};
+use crate::{
+    access::AccessScope,
+    answer::ItemState,
+    caller::Caller,
+    problem::{Answered, Problem},
+    routes::table::Refuses,
+};
+
+/// How often a client looks, in milliseconds, unless it has a reason of its own.
+const LOOK_MS: u64 = 500;
+
+/// The answer of a call that is a task from here on.
+pub(super) fn begun(call: &KeptCall) -> CreateTaskResult {
+    CreateTaskResult::new(task(call, call.kept.row.updated))
+}
+
+fn task(call: &KeptCall, since: Timestamp) -> Task {
+    let updated = call.kept.row.updated.max(since);
+    Task::new(call.name(), TaskStatus::Working, since.to_string(), updated.to_string())
+        .with_poll_interval_ms(LOOK_MS)
+}
+
+/// The task as it is now.
+///
+/// # Errors
+/// `no_such_task`, and the store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTaskResult> {
+    by.needs(AccessScope::Read, Refuses::UnderLoad)?;
+    let call = KeptCall::find(by, agent, named).await?;
+    let item = call.item(by).await?;
+    let rows = by.store().inbox(call.kept.id()).await?;
+    let since = rows.iter().find(|row| row.number == call.number).map(|row| row.at);
+    let mut task = task(&call, since.unwrap_or(call.kept.row.updated));
+    if item.state != ItemState::Rest {
+        by.wake(&call.kept);
+        return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Working)));
+    }
+    let ended = by.ended(&call.kept, item).await?;
+    let account = ended.account();
+    task.status_message = Some(ended.stop_code().unwrap_or(ended.outcome()).to_owned());
+    let payload = match ended.outcome() {
+        "suspended" => {
+            let questions = by.questions(call.kept.id()).await?;
+            TaskPayload::InputRequired { input_requests: question::forms(&questions)? }
+        }
+        // A turn that failed is a result, as the protocol has it: one that says so.
+        "completed" | "failed" => TaskPayload::Completed { result: object(json!(reply::of(&ended, &[]))) },
+        "interrupted" | "preempted" | "rolled_back" | "withdrawn" | "not_known" => TaskPayload::Cancelled,
+        outcome => {
+            let code = ended.rest.returned.unwrap_or(outcome);
+            let problem = Problem::conflict(code, format!("the item was not taken: {code}"));
+            TaskPayload::Failed { error: object(json!(reply::error(&problem))) }
+        }
+    };
+    let mut found = GetTaskResult::new(DetailedTask::new(task, payload));
+    let mut meta = JsonObject::new();
+    meta.insert("safepoint".to_owned(), account);
+    found.meta = Some(rmcp::model::MetaObject(meta));
+    Ok(found)
+}
+
+/// Takes answers to its questions.
+///
+/// # Errors
+/// `no_such_task`, `scope_missing`, and the store's.
+///
+/// # Cancel safety
+/// Some of them may have been taken.
+pub(super) async fn update(by: &Caller, agent: &str, named: &str, given: InputResponses) -> Answered<()> {
+    let call = KeptCall::find(by, agent, named).await?;
+    call.decide(by, &given).await.map(drop)
+}
+
+/// Asks that it stops. That it has is said by [`get`].
+///
+/// # Errors
+/// `no_such_task`, `scope_missing`, and the store's.
+///
+/// # Cancel safety
+/// The stop may be under way.
+pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<()> {
+    by.needs(AccessScope::Stop, Refuses::Never)?;
+    let call = KeptCall::find(by, agent, named).await?;
+    let actor = Actor::Remote(by.who.name().to_owned());
+    let reason = Reason::new(Code::USER).with_text("the client cancelled the task").with_actor(actor);
+    let request = StopRequest::now().with_reason(reason);
+    match by.stop_item(&call.kept, call.number, request, QueueAfterStop::Continues).await {
+        Ok(_) => Ok(()),
+        // It was over: the task says how it ended.
+        Err(problem) if problem.code() == "too_late" => Ok(()),
+        Err(problem) => Err(problem),
+    }
+}
+
+fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(map) => map,
+        _ => JsonObject::new(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Tasks of the protocol: one item each, cancelled once it has settled.
+
+use std::time::Duration;
+
+use safepoint_server::Surface;
+use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
+use serde_json::{Value, json};
+
+use super::{TASKS, call, payer, text, world};
+use crate::{
+    client::Client,
+    world::{World, says},
+};
+
+fn tasks() -> Value {
+    json!({"extensions": {TASKS: {}}, "elicitation": {"form": {}}})
+}
+
+impl Client {
+    /// Begins a task, and returns its id.
+    async fn mcp_task(&self, said: &str) -> String {
+        let begun = self.alone_result("tools/call", call(said), tasks()).await;
+        assert_eq!((&begun["resultType"], &begun["status"]), (&json!("task"), &json!("working")), "{begun}");
+        begun["taskId"].as_str().unwrap().to_owned()
+    }
+
+    async fn get_task(&self, task: &str) -> Value {
+        self.alone_result("tasks/get", json!({"taskId": task}), tasks()).await
+    }
+
+    /// The task, once it works no more.
+    async fn task_at_rest(&self, task: &str) -> Value {
+        let rests = async {
+            loop {
+                let found = self.get_task(task).await;
+                if found["status"] != "working" {
+                    return found;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        rests.in_time("the end of the task").await
+    }
+}
+
+/// S13.18, S13.2: a client that knows tasks gets one at once; it runs on without its client, and has the result of the call.
+#[tokio::test]
+async fn a_task_runs_on_without_its_client() {
+    let tools = GateTools::new();
+    let world =
+        world(says([Reply::call("wait", json!({})), Reply::text("Done.")]).tool(tools.gated("wait"))).await;
+    let task = world.client.mcp_task("Wait.").await;
+    tools.gate().came(1).in_time("the call").await;
+    assert_eq!(world.client.get_task(&task).await["status"], "working");
+    tools.gate().let_pass(1);
+    let done = world.client.task_at_rest(&task).await;
+    assert_eq!((&done["status"], text(&done["result"])), (&json!("completed"), "Done."), "{done}");
+    assert_eq!(done["result"]["structuredContent"]["outcome"], "completed", "{done}");
+    let mut foreign = world.client.alone("tasks/get", json!({"taskId": "ses_none.1"}), tasks()).await;
+    let refused = foreign.data().await.unwrap();
+    assert_eq!(refused["error"]["data"]["code"], "no_such_task", "{refused}");
+    world.end().await;
+}
+
+/// S13.5, S13.18: the task of a tool that ignores its stop works until that has settled; a second cancel changes nothing.
+#[tokio::test]
+async fn no_task_is_cancelled_before_its_work_has_settled() {
+    let tools = GateTools::new();
+    let world = world(says([Reply::call("deaf", json!({}))]).tool(tools.deaf("deaf"))).await;
+    let task = world.client.mcp_task("Go.").await;
+    tools.gate().came(1).in_time("the call").await;
+    world.client.alone_result("tasks/cancel", json!({"taskId": task}), tasks()).await;
+    assert_eq!(world.client.get_task(&task).await["status"], "working");
+    tools.gate().open_for_all();
+    let cancelled = world.client.task_at_rest(&task).await;
+    let account = &cancelled["_meta"]["safepoint"];
+    assert_eq!((&cancelled["status"], &account["quiet"]), (&json!("cancelled"), &json!(true)), "{cancelled}");
+    world.client.alone_result("tasks/cancel", json!({"taskId": task}), tasks()).await;
+    assert_eq!(world.client.get_task(&task).await, cancelled);
+    let turn = world.client.get(account["receipt"].as_str().unwrap()).await.body;
+    assert_eq!(turn["receipt"]["stop"]["reason"]["code"], "user", "{turn}");
+    world.end().await;
+}
+
+/// S13.18: a task is found after a restart.
+#[tokio::test]
+async fn a_task_is_found_after_a_restart() {
+    let world = world(says([Reply::text("Done.")])).await;
+    let task = world.client.mcp_task("Go.").await;
+    let done = world.client.task_at_rest(&task).await;
+    let (store, folder) = world.end().await;
+    let world = World::offered(says([]).build(), store, folder, &[Surface::Mcp]).await;
+    let again = world.client.get_task(&task).await;
+    assert_eq!((&again["result"], &again["status"]), (&done["result"], &json!("completed")), "{again}");
+    world.end().await;
+}
+
+/// S13.9, S13.18: a task asks for input while its turn waits, and continues with the decision.
+#[tokio::test]
+async fn a_task_asks_for_input() {
+    let world = world(payer()).await;
+    let task = world.client.mcp_task("Pay Acme.").await;
+    let asked = world.client.task_at_rest(&task).await;
+    assert_eq!(asked["status"], "input_required", "{asked}");
+    let approval = asked["inputRequests"].as_object().unwrap().keys().next().unwrap();
+    for answer in
+        [json!({"action": "cancel"}), json!({"action": "accept", "content": {"decision": "approve"}})]
+    {
+        assert_eq!(world.client.get_task(&task).await["status"], "input_required");
+        let given = json!({"taskId": task, "inputResponses": {approval: answer}});
+        world.client.alone_result("tasks/update", given, tasks()).await;
+    }
+    let done = world.client.task_at_rest(&task).await;
+    assert_eq!((&done["status"], text(&done["result"])), (&json!("completed"), "Done."), "{done}");
+    world.end().await;
+}
