@@ -17,6 +17,7 @@ mod otel;
 mod responses;
 mod scenarios;
 mod sdks;
+mod server;
 mod serving;
 
 use std::{
@@ -138,13 +139,14 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
     ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
     ("acp", acp::peers),
     ("a2a", a2a::peers),
+    ("server", |binary, tally, _| server::peers(binary, tally)),
     ("responses", responses::peers),
     ("a2a-server", |_, tally, _| a2a_server::peers(tally)),
     ("editors", |binary, tally, _| editors::peers(binary, tally)),
