@@ -85,10 +85,9 @@ def alive():
     return found
 
 
-def drained():
+def drained(server):
     """SIGTERM while twenty commands run, and items wait behind them: no command lives on, each turn says that it was stopped,
     and after it is resumed by the next server what waits is done, and no command that had begun runs again."""
-    server = Server()
     server.start()
     sessions = []
     for run in range(RUNS):
@@ -117,9 +116,8 @@ def drained():
     check("it ends when nothing runs", server.terminate() in (0, 143), True)
 
 
-def fuzzed():
+def fuzzed(server):
     """Each route but the drain, by the document that the server gives; a request that the document does not allow too."""
-    server = Server()
     server.start()
     session = server.ask("POST", "sessions", {"agent": "helper", "item": {"text": "hello"}})["id"]
     until("there is a turn", lambda: server.ask("GET", f"sessions/{session}/items/item-1").get("outcome"))
@@ -141,4 +139,8 @@ def fuzzed():
     check("it ends", server.terminate() in (0, 143), True)
 
 
-{"drained": drained, "fuzzed": fuzzed}[SCENARIO]()
+server = Server()
+try:
+    {"drained": drained, "fuzzed": fuzzed}[SCENARIO](server)
+finally:
+    server.process.kill()
