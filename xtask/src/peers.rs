@@ -198,9 +198,18 @@ fn built() -> anyhow::Result<PathBuf> {
 
 /// The same with features that are off by default.
 fn built_with(features: &[&str]) -> anyhow::Result<PathBuf> {
+    binary(&["--features", &features.join(",")])
+}
+
+/// The same as it is released, with `serve`.
+pub(crate) fn released() -> anyhow::Result<PathBuf> {
+    binary(&["--features", "serve", "--release"])
+}
+
+fn binary(how: &[&str]) -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
         .args(["build", "--package", "safepoint-cli", "--message-format", "json"])
-        .args(["--features", &features.join(",")])
+        .args(how)
         .current_dir(source::root())
         .stderr(Stdio::inherit())
         .output()
@@ -211,6 +220,6 @@ fn built_with(features: &[&str]) -> anyhow::Result<PathBuf> {
     built.next_back().filter(|_| output.status.success()).context("the binary could not be built")
 }
 
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source::root().join("target"), PathBuf::from)
 }
