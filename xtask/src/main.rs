@@ -13,6 +13,7 @@ mod package;
 mod peers;
 mod picture;
 mod rust_version;
+mod soak;
 mod source;
 mod spec;
 mod tidy;
@@ -38,6 +39,7 @@ cargo xtask RECIPE
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
   peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped. --all: also the
                  agents that CI has no time for; --times N: their stops N times; --agent NAME: only that
+  soak           by hand: 10 minutes of 500 sessions of a server that is killed; --minutes N, --sessions N, --seed N
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
 
 fn main() -> ExitCode {
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         "first-minute" => first_minute::Measured::of(&rest).and_then(first_minute::first_minute),
         "package" => package::package(&rest),
         "fuzz" => fuzz::fuzz(&rest),
+        "soak" => soak::soak(&rest),
         "peers" => peers::Wanted::of(&rest).and_then(|wanted| peers::peers(&wanted)),
         "watched" => watched::watched(&rest),
         "picture" => picture::draw(&rest),

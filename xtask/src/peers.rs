@@ -18,6 +18,7 @@ mod otel;
 mod responses;
 mod scenarios;
 mod sdks;
+mod server;
 mod serving;
 
 use std::{
@@ -146,6 +147,7 @@ const KINDS: [Kind; 11] = [
     ("fixtures", |binary, tally, _| fixtures::peers(binary, tally)),
     ("acp", acp::peers),
     ("a2a", a2a::peers),
+    ("server", |binary, tally, _| server::peers(binary, tally)),
     ("responses", responses::peers),
     ("a2a-server", |_, tally, _| a2a_server::peers(tally)),
     ("mcp-server", |binary, tally, _| mcp_server::peers(binary, tally)),
@@ -198,9 +200,18 @@ fn built() -> anyhow::Result<PathBuf> {
 
 /// The same with features that are off by default.
 fn built_with(features: &[&str]) -> anyhow::Result<PathBuf> {
+    binary(&["--features", &features.join(",")])
+}
+
+/// The same as it is released, with `serve`.
+pub(crate) fn released() -> anyhow::Result<PathBuf> {
+    binary(&["--features", "serve", "--release"])
+}
+
+fn binary(how: &[&str]) -> anyhow::Result<PathBuf> {
     let output = Command::new(env!("CARGO"))
         .args(["build", "--package", "safepoint-cli", "--message-format", "json"])
-        .args(["--features", &features.join(",")])
+        .args(how)
         .current_dir(source::root())
         .stderr(Stdio::inherit())
         .output()
@@ -211,6 +222,6 @@ fn built_with(features: &[&str]) -> anyhow::Result<PathBuf> {
     built.next_back().filter(|_| output.status.success()).context("the binary could not be built")
 }
 
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| source::root().join("target"), PathBuf::from)
 }

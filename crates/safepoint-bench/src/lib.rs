@@ -20,6 +20,7 @@ mod primitives;
 mod process;
 mod quiet;
 mod race;
+mod served;
 mod serving;
 mod sessions;
 mod store;
@@ -43,6 +44,7 @@ pub fn run() -> anyhow::Result<()> {
     match first.as_deref() {
         Some(client::CLIENT) => return client::run(args),
         Some(race::SERVER) => return serve(&args.next().unwrap_or_default()),
+        Some(served::READERS) => return served::readers::run(args),
         Some(durable::PINNED) => Cpu::of(&args.next().unwrap_or_default())?.pin()?,
         _ => {}
     }
@@ -53,6 +55,7 @@ pub fn run() -> anyhow::Result<()> {
         Some(durable::PINNED) => runtime.block_on(durable::pinned()),
         Some(durable::ROUNDS) => runtime.block_on(durable::rounds(&next())),
         Some(sessions::IDLE) => runtime.block_on(sessions::gather(&next())),
+        Some(served::AT_REST) => runtime.block_on(served::gather(&next())),
         Some(growth::GROWTH) => runtime.block_on(growth::gather(&next())),
         _ => {
             let all: Vec<String> = first.into_iter().chain(args).collect();
@@ -135,6 +138,9 @@ async fn measure(parts: &[&str]) -> anyhow::Result<Table> {
     }
     if wanted("sessions") {
         sessions::measure(&mut table).await?;
+    }
+    if wanted("served") {
+        served::measure(&mut table).await?;
     }
     if wanted("primitives") {
         primitives::measure(&mut table);
