@@ -19,8 +19,9 @@ fn dead() -> OwnerProcess {
     OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() }
 }
 
-/// A session whose owner is dead, in a turn with its first item; this many more wait.
-async fn cut(waiting: usize) -> (String, Arc<dyn Store>, Arc<TempDir>) {
+/// A session whose owner is dead for every other process, in a turn with its first item; this many more wait. That owner does
+/// nothing as long as the last part is kept.
+async fn cut(waiting: usize) -> (String, Arc<dyn Store>, Arc<TempDir>, impl Sized) {
     let (model, agent) = served([]).await;
     let mut gate = model.gate();
     let world = World::of(agent.clone()).await;
@@ -34,9 +35,7 @@ async fn cut(waiting: usize) -> (String, Arc<dyn Store>, Arc<TempDir>) {
             gate.request().in_time("the turn asks its model").await;
         }
     }
-    // Its process does nothing any more; its node is buried by the next one.
-    std::mem::forget((owner, model, gate));
-    (session, store, folder)
+    (session, store, folder, (owner, model, gate))
 }
 
 /// S13.27, S13.5: an item whose turn was cut is at rest, and says so, once a later turn or a later owner shows that its own does not
@@ -44,7 +43,7 @@ async fn cut(waiting: usize) -> (String, Arc<dyn Store>, Arc<TempDir>) {
 #[tokio::test]
 async fn an_item_of_a_turn_that_was_cut_says_so() {
     for waiting in [0, 1] {
-        let (session, store, folder) = cut(waiting).await;
+        let (session, store, folder, _owner) = cut(waiting).await;
         let world =
             World::over(says([Reply::text("Two."), Reply::text("Three.")]).build(), store, folder).await;
         let path = format!("/v1/sessions/{session}/items");
@@ -64,7 +63,7 @@ async fn an_item_of_a_turn_that_was_cut_says_so() {
 /// S13.27: the same where nothing comes behind it; and a resume takes it up again.
 #[tokio::test]
 async fn a_turn_that_was_cut_is_resumed() {
-    let (session, store, folder) = cut(0).await;
+    let (session, store, folder, _owner) = cut(0).await;
     let world = World::over(says([Reply::text("Done.")]).build(), store, folder).await;
     let of_item = format!("/v1/sessions/{session}/items/item-1?wait=rest");
     // Looked at before it is opened, it opens the session.
@@ -87,7 +86,7 @@ async fn a_turn_that_was_cut_is_resumed() {
 /// S13.27: an item that was withdrawn says so to every later owner too.
 #[tokio::test]
 async fn an_item_that_was_withdrawn_says_so_after_a_restart() {
-    let (session, store, folder) = cut(0).await;
+    let (session, store, folder, _owner) = cut(0).await;
     let world = World::over(says([]).build(), store, folder).await;
     let path = format!("/v1/sessions/{session}/items");
     world.client.get(&format!("{path}/item-1?wait=rest")).await;

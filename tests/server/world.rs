@@ -142,10 +142,10 @@ impl World {
         made.body["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until so many streams are read.
+    /// Waits until this many streams are read.
     pub(crate) async fn read_by(&self, readers: usize) {
         let row = format!("safepoint_readers {readers}\n");
-        wait::asked("so many streams are read", async || {
+        wait::asked("this many streams are read", async || {
             self.client.get("/metrics").await.body.as_str().is_some_and(|text| text.contains(&row))
         })
         .await;

@@ -1,4 +1,4 @@
-"""`safepoint serve` as a process: a drain under load, told by what its commands did and by what is left of them.
+"""`safepoint serve` as a process: a drain under load, judged by what its commands did and by what is left of them.
 
 python server.py SCENARIO BINARY MODEL FOLDER; it ends with 0, or says what is not as it must be.
 """

@@ -35,7 +35,7 @@ const PACE: Duration = Duration::from_millis(20);
 /// Turns at once.
 const RUNNING: usize = 1_000;
 const GRACE: Duration = Duration::from_millis(200);
-/// A token has 50 requests a second: there are so many of them.
+/// How many tokens there are: each has 50 requests a second.
 const TOKENS: usize = 64;
 
 /// What the model behind a socket says, and between two words of it: longer than it is listened to.
@@ -53,7 +53,7 @@ fn paced() -> impl Model {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let deltas = stream::unfold(ticks, async |mut ticks| {
             ticks.tick().await;
-            Some((Ok(Delta::Text(format!("{} ", stamp()).into())), ticks))
+            Some((Ok(Delta::Text(format!("{} ", stamp()))), ticks))
         });
         stream::iter([Ok(Delta::Sent), Ok(Delta::Opened)]).chain(deltas).boxed()
     })
@@ -134,7 +134,7 @@ impl Served {
         Ok(made["id"].as_str().context("a session has an id")?.to_owned())
     }
 
-    /// So many of them.
+    /// This many of them.
     pub(crate) async fn many(&self, agent: &str, count: usize) -> anyhow::Result<Vec<String>> {
         let mut all = Vec::with_capacity(count);
         for at in 0..count {

@@ -64,7 +64,7 @@ async fn read_all(
         );
         socket.write_all(head.as_bytes()).await?;
         if at < readers {
-            let reader = Reader { socket, buffer: Vec::new(), late: Rc::clone(&late) };
+            let reader = DeltaReader { socket, buffer: Vec::new(), late: Rc::clone(&late) };
             tokio::task::spawn_local(reader.read(Rc::clone(&begun)));
         } else {
             idle.push(socket);
@@ -87,13 +87,13 @@ fn say(line: &str) -> io::Result<()> {
     io::stdout().flush()
 }
 
-struct Reader {
+struct DeltaReader {
     socket: TcpStream,
     buffer: Vec<u8>,
     late: Late,
 }
 
-impl Reader {
+impl DeltaReader {
     async fn read(mut self, begun: Rc<Semaphore>) {
         let mut has_begun = false;
         // The end of the stream, or of the server, is the end of the reader.

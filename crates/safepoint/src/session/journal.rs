@@ -196,9 +196,7 @@ impl Journal {
     /// This owner wrote that stop: it is not one that others did. Only a look sees one of others before it.
     pub(super) fn wrote_stop(&self, number: u64) {
         let mut seen = self.seen.lock();
-        if number == seen.stops + 1 {
-            seen.stops = number;
-        }
+        seen.stops += u64::from(number == seen.stops + 1);
     }
 
     pub(super) fn session(&self) -> &SessionId {
