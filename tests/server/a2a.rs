@@ -141,6 +141,18 @@ pub(super) fn state(of: &Value) -> &str {
     of["status"]["state"].as_str().unwrap_or_default()
 }
 
+/// The data of the first question in this status.
+pub(super) fn question(status: &Value) -> &Value {
+    let parts = status["message"]["parts"].as_array().expect("a question has parts");
+    parts.iter().find_map(|part| part.get("data")).expect("a question has data")
+}
+
+/// The words of a yes to this question.
+pub(super) fn yes(asked: &Value) -> String {
+    let approval = asked["approval"].as_str().expect("a question has an id");
+    format!("approve {}", &approval[approval.len() - 6..])
+}
+
 /// The id of a task.
 pub(super) fn id(task: &Value) -> String {
     task["id"].as_str().unwrap().to_owned()

@@ -5,7 +5,7 @@ use safepoint_server::{AccessScope, Principal};
 use safepoint_testkit::script::Reply;
 use serde_json::{Value, json};
 
-use super::{id, message, state, to_task, world};
+use super::{id, message, question, state, to_task, world, yes};
 use crate::world::{World, says};
 
 /// Pays a supplier.
@@ -24,7 +24,7 @@ async fn asked(world: &World) -> (String, Value) {
     assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
     let parts = task["status"]["message"]["parts"].as_array().unwrap();
     assert!(parts[0]["text"].as_str().unwrap().contains("pay"), "{task}");
-    let data = parts.iter().find_map(|part| part.get("data")).unwrap();
+    let data = question(&task["status"]);
     assert_eq!((&data["tool"], &data["args"]), (&json!("pay"), &json!({"cents": 12000})), "{task}");
     (id(&task), data.clone())
 }
@@ -35,12 +35,18 @@ async fn results(world: &World, task: &str) -> String {
     world.client.get(&format!("/v1/sessions/{session}/timeline?limit=500")).await.body.to_string()
 }
 
-/// S13.20: exactly `approve` is a yes.
+/// S13.20, S13.9: `approve` with the code of the question is a yes; without it, or with another one, nothing is decided.
 #[tokio::test]
-async fn approve_as_text_is_a_yes() {
+async fn approve_with_the_code_of_its_question_is_a_yes() {
     let world = world(payer(Reply::text("Done."))).await;
-    let (task, _) = asked(&world).await;
-    let over = world.client.completed(to_task(&task, "m-2", "approve")).await;
+    let (task, asked) = asked(&world).await;
+    for (at, text) in ["approve", "Approve", "approve it", "approve 000000"].into_iter().enumerate() {
+        let message = to_task(&task, &format!("u-{at}"), text);
+        let refused = world.client.refusal("SendMessage", json!({"message": message})).await;
+        assert_eq!(refused.0, -32602, "{text}");
+        assert_eq!(state(&world.client.task(&task).await), "TASK_STATE_INPUT_REQUIRED", "{text}");
+    }
+    let over = world.client.completed(to_task(&task, "m-2", &yes(&asked))).await;
     assert_eq!(
         (state(&over), &over["artifacts"][0]["parts"][0]["text"]),
         ("TASK_STATE_COMPLETED", &json!("Done."))
@@ -53,7 +59,7 @@ async fn approve_as_text_is_a_yes() {
 /// S13.20: any other text is a no, and the model reads it.
 #[tokio::test]
 async fn any_other_text_is_a_no() {
-    for text in ["Approve", "approve ", "yes", "approve it", "not before Friday"] {
+    for text in ["yes", "ok", "approved", "not before Friday"] {
         let world = world(payer(Reply::text("Then not."))).await;
         let (task, _) = asked(&world).await;
         let over = world.client.completed(to_task(&task, "m-2", text)).await;
@@ -90,16 +96,16 @@ async fn a_decision_as_data_is_bound_to_its_question() {
 #[tokio::test]
 async fn an_answer_needs_the_scope_of_a_decision() {
     let world = world(payer(Reply::text("Done."))).await;
-    let (task, _) = asked(&world).await;
+    let (task, asked) = asked(&world).await;
     let talks =
         world.client_of(Principal::new("talker", [AccessScope::Read, AccessScope::Talk]).seeing_all());
-    let refused = talks.rpc("SendMessage", json!({"message": to_task(&task, "m-2", "approve")})).await;
+    let refused = talks.rpc("SendMessage", json!({"message": to_task(&task, "m-2", &yes(&asked))})).await;
     assert_eq!(
         (refused.status, &refused.body["error"]["data"][0]["metadata"]["code"]),
         (403, &json!("scope_missing"))
     );
     let decides = world.client_of(Principal::new("anna", [AccessScope::Approve]).seeing_all());
-    let over = decides.completed(to_task(&task, "m-2", "approve")).await;
+    let over = decides.completed(to_task(&task, "m-2", &yes(&asked))).await;
     assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
     world.end().await;
 }

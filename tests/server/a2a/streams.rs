@@ -4,7 +4,7 @@ use safepoint::tool;
 use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::{Value, json};
 
-use super::{id, message, over, state, to_task, world};
+use super::{id, message, over, question, state, to_task, world, yes};
 use crate::world::{says, served};
 
 /// Pays a supplier.
@@ -76,7 +76,8 @@ async fn the_answer_is_the_last_message_of_the_turn() {
     assert_eq!(states(&pieces).last().unwrap(), "INPUT_REQUIRED", "it ends at a question: {pieces:?}");
     assert_eq!(text(&pieces), "I look.");
     let task = id(&pieces[0]["task"]);
-    let params = json!({"message": to_task(&task, "m-2", "approve")});
+    let asked = question(&pieces.last().unwrap()["statusUpdate"]["status"]);
+    let params = json!({"message": to_task(&task, "m-2", &yes(asked))});
     pieces = world.client.streamed("SendStreamingMessage", params).await.pieces().await;
     assert_eq!(
         (text(&pieces).as_str(), states(&pieces).last().unwrap().as_str()),
@@ -91,7 +92,8 @@ async fn the_answer_is_the_last_message_of_the_turn() {
 #[tokio::test]
 async fn a_subscriber_waits_at_a_question() {
     let world = world(says([Reply::call("pay", json!({"cents": 1})), Reply::text("Paid.")]).tool(pay)).await;
-    let task = id(&world.client.completed(message("m-1", "Pay.")).await);
+    let asks = world.client.completed(message("m-1", "Pay.")).await;
+    let task = id(&asks);
     let mut readers = Vec::new();
     for _ in 0..3 {
         let mut reader = world.client.streamed("SubscribeToTask", json!({"id": task})).await;
@@ -100,7 +102,7 @@ async fn a_subscriber_waits_at_a_question() {
         readers.push(reader);
     }
     drop(readers.pop());
-    let over = world.client.completed(to_task(&task, "m-2", "approve")).await;
+    let over = world.client.completed(to_task(&task, "m-2", &yes(question(&asks["status"])))).await;
     assert_eq!(state(&over), "TASK_STATE_COMPLETED");
     for mut reader in readers {
         let pieces = reader.pieces().in_time("the end of a stream").await;

@@ -3,6 +3,7 @@
 python a2a_server.py SCENARIO BINDING URL TOKEN; it ends with 0, or says what is not as it must be.
 """
 import asyncio
+import re
 import sys
 import uuid
 
@@ -141,9 +142,12 @@ async def steer(client, _plain):
 
 
 async def answer(client, _plain):
-    for text, ran in (("approve", True), ("yes", False)):
+    for is_yes, ran in ((True, True), (False, False)):
         said = await read(client.send_message(message("run: echo from-the-tool")))
         check("the question", said.states[-1], TaskState.TASK_STATE_INPUT_REQUIRED)
+        task = await client.get_task(GetTaskRequest(id=said.task))
+        words = "".join(part.text for part in task.status.message.parts)
+        text = re.search("`(approve [0-9a-z]+)`", words)[1] if is_yes else "yes"
         over = await read(client.send_message(message(text, said.task)))
         check("the end", over.states[-1], TaskState.TASK_STATE_COMPLETED)
         check(f"`{text}` is a yes", "from-the-tool" in over.text, ran)

@@ -1,7 +1,7 @@
 //! A message of a client, as it was sent.
 
 use axum::http::StatusCode;
-use safepoint::approval::Decision;
+use safepoint::{approval::Decision, ids::ApprovalId};
 use serde_json::Value;
 
 use super::refusal;
@@ -75,10 +75,30 @@ impl SentMessage {
         })
     }
 
-    /// What is meant by the text of an answer: `approve` is a yes, and all else a no that says so.
-    pub(super) fn decision(&self) -> Decision {
-        if self.text == "approve" { Decision::Approve } else { Decision::deny(self.text.clone()) }
+    /// What is meant by the text of an answer.
+    pub(super) fn words(&self) -> AnswerWords<'_> {
+        let (first, rest) =
+            self.text.trim().split_once(char::is_whitespace).unwrap_or((self.text.trim(), ""));
+        if first.eq_ignore_ascii_case("approve") {
+            AnswerWords::Yes(rest.trim())
+        } else {
+            AnswerWords::No(&self.text)
+        }
     }
+}
+
+/// The text of an answer. Exhaustive: a yes with what stands behind it, or a no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AnswerWords<'a> {
+    Yes(&'a str),
+    No(&'a str),
+}
+
+/// What a yes in words names a question by: a question that was asked meanwhile has another one.
+pub(super) fn code(approval: &ApprovalId) -> &str {
+    const LAST: usize = 6;
+    let text = approval.as_str();
+    text.get(text.len().saturating_sub(LAST)..).unwrap_or(text)
 }
 
 impl HistoryLength {

@@ -1,13 +1,14 @@
 //! A message: it begins a task, steers the one that runs, or answers the question of one that waits.
 
 use safepoint::{
+    approval::{ApprovalRequest, Decision},
     ids::TurnId,
     session::{IfUndelivered, Policy},
     steer::SteerTiming,
 };
 
 use super::{
-    message::SentMessage,
+    message::{AnswerWords, SentMessage, code},
     refusal,
     task::{KeptTask, TaskState, context, hidden},
 };
@@ -170,18 +171,30 @@ async fn answer(by: &Caller, task: &KeptTask, sent: &SentMessage, state: TaskSta
         return Err(Problem::bad_request("an answer says something"));
     }
     let questions = by.questions(task.kept.id()).await?;
-    let decision = sent.decision();
-    if questions.len() > 1 && decision == safepoint::approval::Decision::Approve {
-        let detail = "the task asks several questions: a text is no yes to all of them; answer each with its data part";
-        return Err(Problem::bad_request(detail));
-    }
     if questions.is_empty() {
         return Err(over(state));
     }
-    for asked in questions {
-        drop(by.decide(&task.kept, asked.id.as_str(), asked.digest, &decision).await?);
+    match sent.words() {
+        AnswerWords::Yes(to) => {
+            let asked = questions.iter().find(|asked| code(&asked.id) == to);
+            let asked = asked.ok_or_else(|| unclear(&questions))?;
+            drop(by.decide(&task.kept, asked.id.as_str(), asked.digest.clone(), &Decision::Approve).await?);
+        }
+        AnswerWords::No(words) => {
+            let decision = Decision::deny(words.to_owned());
+            for asked in questions {
+                drop(by.decide(&task.kept, asked.id.as_str(), asked.digest, &decision).await?);
+            }
+        }
     }
     Ok(())
+}
+
+/// A yes that names no question which is open: nothing is decided.
+fn unclear(questions: &[ApprovalRequest]) -> Problem {
+    let asked = questions.iter().map(|asked| format!("`approve {}` for {}", code(&asked.id), asked.tool));
+    let all: Vec<String> = asked.collect();
+    Problem::bad_request(format!("say which question you approve: {}", all.join(", ")))
 }
 
 /// Waits until the task is at rest: over, or with a question. It is as it is then, or when the server ends.

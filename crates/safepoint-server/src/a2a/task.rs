@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use safepoint::{approval::ApprovalRequest, ids::TurnId, raw::decode_row};
 use serde_json::{Map, Value, json};
 
-use super::{message::HistoryLength, refusal};
+use super::{
+    message::{HistoryLength, code},
+    refusal,
+};
 use crate::{
     answer::{ItemAnswer, ItemState, TurnAnswer},
     caller::{Caller, Kept, items::view},
@@ -346,7 +349,9 @@ fn question(asked: &ApprovalRequest) -> [Value; 2] {
         "approval": asked.id.to_string(), "digest": asked.digest, "question": asked.question,
         "tool": asked.tool, "args": asked.args, "expiresAt": asked.expires_at.to_string(),
     });
-    let text = format!("`{}` needs an approval. Answer `approve`; any other text is a no.", asked.tool);
+    let code = code(&asked.id);
+    let text =
+        format!("`{}` needs an approval. Answer `approve {code}`; any other text is a no.", asked.tool);
     [json!({"text": text}), json!({"data": data, "mediaType": "application/json"})]
 }
 
