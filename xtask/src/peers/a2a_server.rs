@@ -72,6 +72,7 @@ impl Setting<'_> {
     fn run(&self, scenario: &str, binding: &str) -> anyhow::Result<()> {
         fresh(&self.home)?;
         fs::create_dir_all(self.home.join("config/safepoint"))?;
+        fs::create_dir_all(self.home.join("run"))?;
         fs::write(self.home.join("config/safepoint/config.toml"), CONFIG)?;
         let serving = Serving::practice(self.ours().arg("serve"))?;
         let token = self.token()?;
