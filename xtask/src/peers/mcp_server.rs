@@ -107,6 +107,7 @@ impl Setting {
     fn fresh(&self) -> anyhow::Result<()> {
         fresh(&self.home)?;
         fs::create_dir_all(self.home.join("config/safepoint"))?;
+        fs::create_dir_all(self.home.join("run"))?;
         fs::write(self.config(), CONFIG)?;
         Ok(())
     }
