@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return failed(&anyhow::Error::new(error).context("the runtime could not be started")),
     };
-    let telemetry = otel::begin(runtime.handle());
+    let telemetry = otel::begin();
     let code = runtime.block_on(async {
         match cli.command {
             None if chat::has_reader() => chat::chat(ChatArgs::usual()).await,
@@ -81,9 +81,9 @@ fn main() -> ExitCode {
             Some(Command::Practice(args)) => practice::practice(args).await,
         }
     });
-    telemetry.end();
     // A thread that waits at a prompt must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(50));
+    telemetry.end();
     code.unwrap_or_else(|error| failed(&error))
 }
 

@@ -22,20 +22,19 @@ pub(crate) struct Telemetry {
 }
 
 /// Begins the log, and with it the export that the `OTEL_*` variables ask for. A build without it is silent about them.
-pub(crate) fn begin(runtime: &tokio::runtime::Handle) -> Telemetry {
+pub(crate) fn begin() -> Telemetry {
     #[cfg(feature = "otel")]
     {
         use tracing_subscriber::{Layer as _, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 
         let log = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| output::Log);
-        let exported = exported::Exported::of_environment(runtime);
+        let exported = exported::Exported::of_environment();
         let layer = exported.as_ref().map(exported::Exported::layer);
         tracing_subscriber::registry().with(log.with_filter(logged())).with(layer).init();
         Telemetry { exported }
     }
     #[cfg(not(feature = "otel"))]
     {
-        let _: &tokio::runtime::Handle = runtime;
         tracing_subscriber::fmt()
             .with_env_filter(logged())
             .with_ansi(false)
@@ -46,7 +45,7 @@ pub(crate) fn begin(runtime: &tokio::runtime::Handle) -> Telemetry {
 }
 
 impl Telemetry {
-    /// Exports what is left, within a bound.
+    /// Exports what is left, within a bound. The program's runtime has ended: a span ends with the task that has it.
     pub(crate) fn end(self) {
         #[cfg(feature = "otel")]
         if let Some(exported) = self.exported {

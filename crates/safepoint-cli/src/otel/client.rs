@@ -1,4 +1,4 @@
-//! How exports travel: by the client that models are asked with, on the program's runtime.
+//! How exports travel: by the client that models are asked with, on a runtime of the exports.
 
 use std::{pin::Pin, str::FromStr as _};
 

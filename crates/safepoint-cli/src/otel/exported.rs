@@ -17,7 +17,7 @@ use opentelemetry_sdk::{
     metrics::SdkMeterProvider,
     trace::{BatchSpanProcessor, SdkTracerProvider},
 };
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Runtime};
 use tracing::Subscriber;
 use tracing_subscriber::{
     Layer,
@@ -41,6 +41,8 @@ const PROTOCOL: &str = "http/protobuf";
 
 /// What is exported while the program runs.
 pub(super) struct Exported {
+    /// Of the exports alone: it outlives the program's, whose tasks close the last spans as they end.
+    runtime: Runtime,
     traces: Option<SdkTracerProvider>,
     measures: Option<SdkMeterProvider>,
 }
@@ -73,7 +75,7 @@ fn said(variable: &str) -> Option<String> {
 
 impl Exported {
     /// What the variables ask for; `None` if that is nothing. A mistake in them is one warning, and the program runs without.
-    pub(super) fn of_environment(runtime: &Handle) -> Option<Self> {
+    pub(super) fn of_environment() -> Option<Self> {
         if said("OTEL_SDK_DISABLED").is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
             return None;
         }
@@ -85,7 +87,7 @@ impl Exported {
             Some(other) if other.trim() != PROTOCOL => {
                 Err(format!("`{other}` is no protocol of this build, which exports by `{PROTOCOL}` alone"))
             }
-            _ => Self::new(runtime, (traces, metrics)),
+            _ => Self::new((traces, metrics)),
         };
         match made {
             Ok(made) => Some(made),
@@ -96,8 +98,10 @@ impl Exported {
         }
     }
 
-    fn new(runtime: &Handle, (traces, metrics): (bool, bool)) -> Result<Self, String> {
-        let client = Client::new(runtime)?;
+    fn new((traces, metrics): (bool, bool)) -> Result<Self, String> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let client = Client::new(runtime.handle())?;
         let measures = if metrics { Some(meters(client.clone())?) } else { None };
         let traces = match (traces, &measures) {
             (false, None) => None,
@@ -112,7 +116,7 @@ impl Exported {
         if joins && traces.is_some() && !safepoint::raw::trace::install(Joined::default()) {
             // Nothing else of this program installs one.
         }
-        Ok(Self { traces, measures })
+        Ok(Self { runtime, traces, measures })
     }
 
     /// What turns our spans into those that are exported; of libraries none is.
@@ -136,7 +140,7 @@ impl Exported {
     /// Exports what is left. What is not exported in time is lost, and said nothing of: a program does not end differently
     /// because its collector is away.
     pub(super) fn end(self) {
-        let Self { traces, measures } = self;
+        let Self { runtime, traces, measures } = self;
         let over = Instant::now() + FLUSH;
         let (done, is_done) = mpsc::channel();
         // Apart: a collector that hangs is not waited for.
@@ -155,6 +159,7 @@ impl Exported {
         if flushing.is_err() || is_done.recv_timeout(FLUSH).is_err() {
             tracing::debug!("the last export to OpenTelemetry took too long");
         }
+        runtime.shutdown_background();
     }
 }
 
