@@ -47,6 +47,27 @@ async fn an_item_may_be_answered_by_its_own_stream() {
     world.end().await;
 }
 
+/// S13.7: the ids of a live stream are those of the record, in a store that has other sessions too.
+#[tokio::test]
+async fn a_live_stream_has_the_ids_of_the_record() {
+    let (_model, agent) = served([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]).await;
+    let world = World::of(agent).await;
+    for text in ["first", "second", "third"] {
+        let session = world.empty().await;
+        let mut live = world.client.events(&session, "").await;
+        world.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": text})).await;
+        let seen = until_quiet(&mut live, 1).await;
+        let kept =
+            world.client.get(&format!("/v1/sessions/{session}/timeline?limit=500")).await.body.to_string();
+        for (id, _) in &seen {
+            assert!(kept.contains(&format!("\"id\":\"{id}\"")), "{text}: {id} is not in {kept}");
+        }
+        let again = world.client.events(&session, &seen[0].0).await.next().await.unwrap();
+        assert_ne!(again.event, "reset", "{text}: {again:?}");
+    }
+    world.end().await;
+}
+
 /// S13.7: only what is recorded has an id, and a reader that comes back with any of them gets what was recorded behind it: once,
 /// in order, and the same as before; also from the next owner of the session.
 #[tokio::test]

@@ -251,7 +251,6 @@ impl HostState {
         let node = self.node.read().await;
         let Some(node) = &*node else { return Err(Error::NoSession(id.clone())) };
         let Some(offered) = self.agents.get(&setup.agent) else { return Err(Error::NoSession(id.clone())) };
-        let row = self.store.open(id).await?;
         let begun = open::OpenedWith {
             agent: trace::named(&offered.agent, &setup.agent),
             traces: Arc::clone(&self.traces),
@@ -260,7 +259,7 @@ impl HostState {
             on_lease: self.on_lease.clone(),
             history: setup::history(setup.earlier.clone()),
         };
-        let opened = open::take(node, &row, begun).await?;
+        let opened = open::take(node, &*self.store, id, begun).await?;
         Ok(Arc::new(opened))
     }
 

@@ -11,9 +11,9 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use safepoint::{
     Agent, History, Session, SessionHandle,
     event::Event,
-    ids::ItemId,
+    ids::{ItemId, SessionId},
     session::{Node, SessionEvent, SessionStop, Ticket},
-    store::{Error, SessionRow, Store},
+    store::{Error, Store},
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -75,24 +75,31 @@ pub(super) struct OpenedWith {
 /// Opens it on the node.
 ///
 /// # Errors
-/// Those of [`open_on`](safepoint::session::SessionBuilder::open_on).
+/// Those of [`open_on`](safepoint::session::SessionBuilder::open_on), and the store's.
 ///
 /// # Cancel safety
 /// The session may have been taken: it stays with the node until that leaves.
-pub(super) async fn take(node: &Node, row: &SessionRow, begun: OpenedWith) -> Result<OpenSession, Error> {
+pub(super) async fn take(
+    node: &Node,
+    store: &dyn Store,
+    id: &SessionId,
+    begun: OpenedWith,
+) -> Result<OpenSession, Error> {
     let place = RunningPlace::among(&begun.places);
-    let traces = SessionTraces::new(begun.traces, row.id.clone());
+    let traces = SessionTraces::new(begun.traces, id.clone());
     let planner = PlacedPlanner::new(begun.agent, place.clone(), traces);
     let mut builder = Session::builder(planner).history(begun.history);
     if let Some(listener) = begun.on_lease {
         builder = builder.on_lease(move |until| listener(until));
     }
-    let session: Session<String> = builder.open_on(node, row.id.clone()).await?;
+    let session: Session<String> = builder.open_on(node, id.clone()).await?;
+    // Of the store's numbers one is the next, whichever session takes it: only the session's row says which it is.
+    let epoch = store.open(id).await?.epoch;
     drop(session.stop(SessionStop::when_idle_for(begun.unload)));
     let (joins, joining) = mpsc::unbounded_channel();
     Ok(OpenSession {
         session,
-        epoch: row.epoch + 1,
+        epoch,
         place,
         items: Mutex::default(),
         joins,
