@@ -28,8 +28,8 @@ pub(crate) const READY: &str = "ready";
 /// How long it is measured, after what is warmed up.
 const WARM: Duration = Duration::from_secs(3);
 const MEASURED: Duration = Duration::from_secs(10);
-/// Readers that one token may have.
-const A_TOKEN: usize = 200;
+/// Readers of one token: all of it come at once, and a token has a limit of requests a second.
+const A_TOKEN: usize = 50;
 /// What a delta begins with, and how long the moment in it is.
 const TEXT: &[u8] = b"\"text\":\"";
 const DIGITS: usize = 20;
