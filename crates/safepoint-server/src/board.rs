@@ -35,12 +35,11 @@ use crate::{
     lines::frame,
     load::ReaderPlace,
     problem::{Answered, Problem},
+    sse::{KEEP_ALIVE, KEPT_ALIVE},
 };
 
 /// How often the store is looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// How often a stream without changes shows that it is there.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How many sessions are listed at the beginning, and read at a time.
 const PAGE: usize = 200;
 
@@ -110,7 +109,7 @@ impl BoardReader {
             }
             BoardStep::Session(data) => frame(None, "session", &data),
             BoardStep::Approval(data) => frame(None, "approval", &data),
-            BoardStep::KeepAlive => Bytes::from_static(b": keep-alive\n\n"),
+            BoardStep::KeepAlive => Bytes::from_static(KEPT_ALIVE),
             BoardStep::Bye(reason) => frame(None, "bye", &json!({"type": "bye", "reason": reason})),
         })
     }

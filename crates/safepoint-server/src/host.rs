@@ -239,10 +239,13 @@ impl HostState {
             let session = found.as_ref().ok().cloned();
             opened.send_replace(Some(found));
             host.opens.send_replace(());
-            if let Some(session) = session {
+            if let Some(session) = &session {
                 session.follow(Arc::clone(&host.store)).await;
             }
             host.open_now().remove(&id);
+            if let Some(session) = session {
+                session.close();
+            }
         }));
         opening
     }
@@ -259,7 +262,7 @@ impl HostState {
             on_lease: self.on_lease.clone(),
             history: setup::history(setup.earlier.clone()),
         };
-        let opened = open::take(node, &*self.store, id, begun).await?;
+        let opened = open::take(node, id, begun).await?;
         Ok(Arc::new(opened))
     }
 

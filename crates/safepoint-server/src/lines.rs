@@ -138,6 +138,7 @@ impl Serialize for Unnumbered {
 pub(crate) struct Tail {
     /// Held for one frame, or for a look at a few; no other lock is taken under it.
     ring: Mutex<Ring>,
+    /// Changes with each frame, and when no more come.
     grown: watch::Sender<u64>,
 }
 
@@ -148,6 +149,7 @@ struct Ring {
     first: u64,
     bytes: usize,
     readers: usize,
+    is_closed: bool,
     partial: Partial,
 }
 
@@ -167,12 +169,13 @@ pub(crate) struct Joined {
     pub(crate) partial: Option<Bytes>,
 }
 
-/// What a reader finds. Exhaustive: frames, that those it wants are gone, or nothing yet.
+/// What a reader finds. Exhaustive: frames, that those it wants are gone, nothing yet, or that no more come.
 #[derive(Debug)]
 pub(crate) enum FoundFrames {
     Frames(Vec<Frame>),
     Gone { missed: u64 },
     Nothing,
+    Closed,
 }
 
 impl Tail {
@@ -193,6 +196,15 @@ impl Tail {
             return;
         }
         ring.push(frame);
+        let next = ring.next();
+        drop(ring);
+        self.grown.send_replace(next);
+    }
+
+    /// No more frames come: the session is closed here.
+    pub(crate) fn close(&self) {
+        let mut ring = self.lock();
+        ring.is_closed = true;
         let next = ring.next();
         drop(ring);
         self.grown.send_replace(next);
@@ -228,7 +240,11 @@ impl Tail {
             fits
         });
         let ready: Vec<Frame> = ready.cloned().collect();
-        if ready.is_empty() { FoundFrames::Nothing } else { FoundFrames::Frames(ready) }
+        match ready {
+            none if none.is_empty() && ring.is_closed => FoundFrames::Closed,
+            none if none.is_empty() => FoundFrames::Nothing,
+            ready => FoundFrames::Frames(ready),
+        }
     }
 
     /// What changes with each frame.

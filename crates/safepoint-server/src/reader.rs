@@ -5,16 +5,15 @@
 
 mod behind;
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures_util::future::{Either, select};
 use safepoint::{
     ids::{SessionId, TurnId},
     store::SessionRow,
 };
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::{sync::watch, time::timeout};
 
 use crate::{
     caller::{Caller, sessions::view},
@@ -22,11 +21,9 @@ use crate::{
     lines::{Ends, FoundFrames, Frame, frame},
     load::{Load, ReaderPlace},
     problem::Answered,
-    sse::KEPT_ALIVE,
+    sse::{KEEP_ALIVE, KEPT_ALIVE},
 };
 
-/// How often a stream without events shows that it is there.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How often the journal of a session that is not open here is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 /// What goes out in one piece, unless one frame is larger.
@@ -67,8 +64,15 @@ enum ReaderStage {
 
 /// A reader among the frames. It keeps the session's events, and not the session.
 struct LiveReader {
-    seat: Seat,
     next: u64,
+    grown: watch::Receiver<u64>,
+    seat: Seat,
+}
+
+impl LiveReader {
+    fn of(seat: Seat) -> Self {
+        Self { next: seat.next, grown: seat.tail.grown(), seat }
+    }
 }
 
 impl Reader {
@@ -125,7 +129,7 @@ impl Reader {
             && let Some(seat) = open.join().await
         {
             self.sent = seat.recorded;
-            self.at = ReaderStage::Live(LiveReader { next: seat.next, seat });
+            self.at = ReaderStage::Live(LiveReader::of(seat));
         }
         Ok(self)
     }
@@ -164,7 +168,8 @@ impl Reader {
 
     async fn live(&mut self) {
         let ReaderStage::Live(live) = &mut self.at else { return };
-        let mut grown = live.seat.tail.grown();
+        // First: what comes after the look is a change.
+        live.grown.mark_unchanged();
         match live.seat.tail.look(live.next, PIECE) {
             FoundFrames::Frames(frames) => {
                 live.next += frames.len() as u64;
@@ -177,32 +182,16 @@ impl Reader {
                 self.at = ReaderStage::Behind;
             }
             FoundFrames::Nothing => {
-                let (host, session) = (Arc::clone(&self.host), self.session.clone());
-                // Whichever is first; the frames are looked at again in any case.
-                let grown = pin!(timeout(KEEP_ALIVE, grown.changed()));
-                let woken = match select(grown, pin!(host.closed(&session))).await {
-                    Either::Left((grown, _)) => Some(grown.is_ok()),
-                    Either::Right(_) => None,
-                };
-                match woken {
-                    Some(true) => {}
-                    Some(false) => self.keep_alive().await,
-                    // What it showed last is among the frames, or in the journal.
-                    None => self.leave().await,
+                if timeout(KEEP_ALIVE, live.grown.changed()).await.is_err() {
+                    self.keep_alive().await;
                 }
             }
+            FoundFrames::Closed => self.leave().await,
         }
     }
 
     /// The session is closed here: the rest is in the journal.
     async fn leave(&mut self) {
-        let ReaderStage::Live(live) = &mut self.at else { return };
-        if let FoundFrames::Frames(frames) = live.seat.tail.look(live.next, usize::MAX) {
-            self.send(frames).await;
-        }
-        if matches!(self.at, ReaderStage::Over) {
-            return;
-        }
         self.at = ReaderStage::Behind;
         if self.host.is_draining() {
             // What could not be read now is there for the reader that comes back.

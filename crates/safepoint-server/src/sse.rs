@@ -1,6 +1,6 @@
 //! What a reader reads as a stream of server-sent events.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     body::Body,
@@ -16,7 +16,10 @@ use crate::{problem::Answered, reader::Reader};
 /// How soon a client comes back.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
-/// What shows that a stream is there: a comment.
+/// How often a stream on which nothing comes shows that it is there.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// What shows that: a comment.
 pub(crate) const KEPT_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// The answer that streams it.

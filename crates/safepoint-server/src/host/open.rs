@@ -30,9 +30,8 @@ pub(crate) type Opened = Result<Arc<OpenSession>, Error>;
 /// A session in the hands of this process.
 pub(crate) struct OpenSession {
     session: Session<String>,
-    /// The number of this owner.
-    pub(crate) epoch: u64,
     place: RunningPlace,
+    tail: Arc<Tail>,
     /// Held for one look or one entry; no other lock is taken under it.
     items: Mutex<Items>,
     joins: mpsc::UnboundedSender<oneshot::Sender<Seat>>,
@@ -75,16 +74,11 @@ pub(super) struct OpenedWith {
 /// Opens it on the node.
 ///
 /// # Errors
-/// Those of [`open_on`](safepoint::session::SessionBuilder::open_on), and the store's.
+/// Those of [`open_on`](safepoint::session::SessionBuilder::open_on).
 ///
 /// # Cancel safety
 /// The session may have been taken: it stays with the node until that leaves.
-pub(super) async fn take(
-    node: &Node,
-    store: &dyn Store,
-    id: &SessionId,
-    begun: OpenedWith,
-) -> Result<OpenSession, Error> {
+pub(super) async fn take(node: &Node, id: &SessionId, begun: OpenedWith) -> Result<OpenSession, Error> {
     let place = RunningPlace::among(&begun.places);
     let traces = SessionTraces::new(begun.traces, id.clone());
     let planner = PlacedPlanner::new(begun.agent, place.clone(), traces);
@@ -93,14 +87,12 @@ pub(super) async fn take(
         builder = builder.on_lease(move |until| listener(until));
     }
     let session: Session<String> = builder.open_on(node, id.clone()).await?;
-    // Of the store's numbers one is the next, whichever session takes it: only the session's row says which it is.
-    let epoch = store.open(id).await?.epoch;
     drop(session.stop(SessionStop::when_idle_for(begun.unload)));
     let (joins, joining) = mpsc::unbounded_channel();
     Ok(OpenSession {
         session,
-        epoch,
         place,
+        tail: Arc::default(),
         items: Mutex::default(),
         joins,
         joining: Mutex::new(Some(joining)),
@@ -127,7 +119,7 @@ impl OpenSession {
         let Some(mut joining) = self.joining.lock().expect("no code under this lock panics").take() else {
             return;
         };
-        let mut shower = Shower::new(store, &self.session, self.epoch, Arc::new(Tail::default()));
+        let mut shower = Shower::new(store, &self.session, Arc::clone(&self.tail));
         let joins = stream::poll_fn(move |cx| joining.poll_recv(cx)).map(NextWork::Join);
         // In turn: an event or a reader that is not taken now is taken next, and none is lost.
         let mut work = stream::select(self.session.events().map(NextWork::Event), joins);
@@ -153,6 +145,11 @@ impl OpenSession {
             }
         }
         self.place.leave_for_good();
+    }
+
+    /// Its readers find the rest in the journal: no other owner is among the host's for this session.
+    pub(super) fn close(&self) {
+        self.tail.close();
     }
 
     /// Keeps the ticket of an item that was just pushed: what is shown of it has its number.
@@ -188,6 +185,6 @@ impl OpenSession {
 
 impl fmt::Debug for OpenSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenSession").field("epoch", &self.epoch).finish_non_exhaustive()
+        f.debug_struct("OpenSession").field("session", &self.session.id()).finish_non_exhaustive()
     }
 }

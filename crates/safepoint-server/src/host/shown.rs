@@ -54,12 +54,8 @@ pub(super) struct Shower {
 }
 
 impl Shower {
-    pub(super) fn new(
-        store: Arc<dyn Store>,
-        session: &SessionHandle<String>,
-        epoch: u64,
-        tail: Arc<Tail>,
-    ) -> Self {
+    pub(super) fn new(store: Arc<dyn Store>, session: &SessionHandle<String>, tail: Arc<Tail>) -> Self {
+        let epoch = session.epoch().expect("a host's session is in its store");
         let mut kept = JournalEncoder::new(session.id());
         kept.begin_epoch(epoch);
         Self {

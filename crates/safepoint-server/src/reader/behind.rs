@@ -35,7 +35,7 @@ impl Reader {
         }
         self.at = match seat {
             _ if is_over => ReaderStage::Over,
-            Some(seat) => ReaderStage::Live(LiveReader { next: seat.next, seat }),
+            Some(seat) => ReaderStage::Live(LiveReader::of(seat)),
             None => ReaderStage::Journal { head: row.head },
         };
         if !is_over {

@@ -18,9 +18,6 @@ use crate::{
     sse,
 };
 
-/// What shows that a stream is there: a comment.
-const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
-
 /// A client that reads the events of a response.
 struct EventStream {
     response: KeptResponse,
@@ -74,7 +71,7 @@ impl EventStream {
             // A stream that the server ends without a last event continues where a client asks again.
             let events = match self.events.next().await {
                 Ok(ItemEvent::KeepAlive) if !self.response.is_cut().await.ok()? => {
-                    return Some(Bytes::from_static(KEEP_ALIVE));
+                    return Some(Bytes::from_static(sse::KEPT_ALIVE));
                 }
                 Ok(ItemEvent::KeepAlive) => self.fold.rest(Some(CRASHED)),
                 Ok(ItemEvent::Shown(event)) => self.step(&event).await?,

@@ -312,8 +312,9 @@ impl<T: Item> SessionHandle<T> {
         self.shared.id()
     }
 
-    /// The number of this owner of a stored session, from 1.
-    pub(crate) fn epoch(&self) -> Option<u64> {
+    /// The number of this owner of a stored session, from 1; none of one in memory. It is the `epoch` of the events' lines.
+    #[must_use]
+    pub fn epoch(&self) -> Option<u64> {
         self.shared.epoch()
     }
 
