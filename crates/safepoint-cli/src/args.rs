@@ -1,6 +1,5 @@
 //! The command line: a contract that scripts rely on.
 
-pub(crate) mod acp;
 pub(crate) mod agent;
 pub(crate) mod approvals;
 pub(crate) mod backend;
@@ -9,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod duration;
 pub(crate) mod keep;
+pub(crate) mod local;
 pub(crate) mod mcp;
 pub(crate) mod mode;
 pub(crate) mod names;
@@ -26,11 +26,11 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 
 use self::{
-    acp::AcpArgs,
     approvals::{ApprovalsArgs, DecideArgs},
     chat::ChatArgs,
     config::{CompletionsArgs, ConfigArgs, DoctorArgs},
     control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
+    local::LocalArgs,
     mcp::McpArgs,
     practice::PracticeArgs,
     run::{ResumeArgs, RunArgs},
@@ -107,7 +107,8 @@ pub(crate) enum Command {
     /// Serve sessions over HTTP, for programs, pages and editors
     Serve(Box<ServeArgs>),
     /// Let an editor drive sessions over stdin and stdout (ACP)
-    Acp(Box<AcpArgs>),
+    #[command(after_help = local::ACP)]
+    Acp(Box<LocalArgs>),
     /// Make, list and revoke the tokens of the server
     Token(TokenArgs),
     /// Serve the scripted practice model, which needs no key

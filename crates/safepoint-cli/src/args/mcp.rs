@@ -4,7 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
-use super::{agent::AgentArgs, duration::parse as duration};
+use super::{
+    duration::parse as duration,
+    local::{self, LocalArgs},
+};
 
 const HELP: &str = "\
 The config file is $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, or --config:
@@ -15,16 +18,6 @@ The config file is $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint
 
 More keys: env, cwd, include, exclude, rename, trust_annotations, protocol, start_timeout, timeout.
 A model gets their tools with `run --tools mcp`, mcp:NAME or all, and in a chat.";
-
-const SERVE: &str = "\
-A client that speaks the Model Context Protocol starts this and writes to its stdin, for example:
-
-  { \"mcpServers\": { \"helper\": { \"command\": \"safepoint\", \"args\": [\"mcp\", \"serve\"] } } }
-
-It offers the agent as one tool. When the client closes stdin, the calls that run are stopped within 2 s, tasks run on where the
-session is opened again, and questions stay open.
-
-Exit codes: 0 the client closed its input, 1 failed, 2 wrong usage.";
 
 /// `safepoint mcp`.
 #[derive(Clone, Debug, Args)]
@@ -50,21 +43,8 @@ pub(crate) enum McpCommand {
     /// Forget the login at a server
     Logout(LogoutArgs),
     /// Be a server: an agent as one tool, over stdin and stdout
-    Serve(Box<ServeMcpArgs>),
-}
-
-/// `safepoint mcp serve`.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = SERVE)]
-pub(crate) struct ServeMcpArgs {
-    /// An agent of the config file ([agents.NAME]); default: the only one there, or what the flags and the file make
-    #[arg(long = "agent", value_name = "NAME")]
-    pub(crate) named: Option<String>,
-    #[command(flatten)]
-    pub(crate) agent: AgentArgs,
-    /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(after_help = local::MCP)]
+    Serve(Box<LocalArgs>),
 }
 
 #[derive(Clone, Debug, Args)]

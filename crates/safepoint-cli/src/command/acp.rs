@@ -8,6 +8,6 @@ pub(crate) use serving::acp;
 
 /// A build without the server.
 #[cfg(not(feature = "serve"))]
-pub(crate) async fn acp(_args: crate::args::acp::AcpArgs) -> anyhow::Result<std::process::ExitCode> {
+pub(crate) async fn acp(_args: crate::args::local::LocalArgs) -> anyhow::Result<std::process::ExitCode> {
     Err(crate::exit::Usage(super::serve::ABSENT.into()).into())
 }

@@ -1,12 +1,15 @@
 //! One agent in a host of this process, for a client that has started it.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use safepoint_server::Host;
 
 use super::agents::{ServedAgent, WantedAgents, wanted};
-use crate::{args::agent::AgentArgs, exit::Usage, settings::store::open_store};
+use crate::{args::local::LocalArgs, exit::Usage, settings::store::open_store, signals::Signals};
+
+/// How long what is left may take to stop at the end.
+const DRAIN: Duration = Duration::from_secs(2);
 
 /// An agent, and the host in which it works.
 pub(in crate::command) struct LocalAgent {
@@ -23,15 +26,12 @@ impl LocalAgent {
     ///
     /// # Cancel safety
     /// What was begun ends.
-    pub(in crate::command) async fn of(
-        named: Option<&str>,
-        args: AgentArgs,
-        store: Option<PathBuf>,
-    ) -> anyhow::Result<Self> {
-        let WantedAgents { mut agents, .. } = wanted(&args, store.as_ref())?;
+    pub(in crate::command) async fn of(args: LocalArgs) -> anyhow::Result<Self> {
+        let LocalArgs { named, agent, store } = args;
+        let WantedAgents { mut agents, .. } = wanted(&agent, store.as_ref())?;
         let names: Vec<&str> = agents.iter().map(|one| one.name.as_str()).collect();
-        let found = match named {
-            Some(named) => agents.iter().position(|one| one.name == named),
+        let found = match &named {
+            Some(named) => agents.iter().position(|one| one.name == *named),
             None if agents.len() == 1 => Some(0),
             None => None,
         };
@@ -54,12 +54,23 @@ impl LocalAgent {
         Ok(Self { host, name: one.name, served })
     }
 
-    /// Stops what is left, gives every session back, and closes the servers of tools.
+    /// Serves its client until that closes its input, or until a signal. Then stops what is left, gives every session back, and
+    /// closes the servers of tools.
     ///
     /// # Cancel safety
     /// What was stopped stays stopped.
-    pub(in crate::command) async fn end(self, within: Duration) {
-        self.host.drain(within).await;
+    pub(in crate::command) async fn serves(self, served: impl Future<Output = ()>, signals: &mut Signals) {
+        {
+            let mut served = pin!(served);
+            tokio::select! {
+                biased;
+                // First: it has ended by itself.
+                () = &mut served => {}
+                // What was not said is not said any more; what runs is stopped by the drain.
+                _ = signals.next() => {}
+            }
+        }
+        self.host.drain(DRAIN).await;
         self.served.close().await;
     }
 }

@@ -1,4 +1,4 @@
-//! The command line of `safepoint acp`.
+//! The command line of an agent that serves the one client that started it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,8 @@ use clap::Args;
 
 use super::agent::AgentArgs;
 
-const ACP: &str = "\
+/// Behind the help of `safepoint acp`.
+pub(super) const ACP: &str = "\
 An editor that speaks the Agent Client Protocol starts this and writes to its stdin, for example with Zed:
 
   \"agent_servers\": { \"Safepoint\": { \"command\": \"safepoint\", \"args\": [\"acp\"] } }
@@ -16,10 +17,20 @@ within 2 s, and questions stay open.
 
 Exit codes: 0 the editor closed its input, 1 failed, 2 wrong usage.";
 
-/// `safepoint acp`.
+/// Behind the help of `safepoint mcp serve`.
+pub(super) const MCP: &str = "\
+A client that speaks the Model Context Protocol starts this and writes to its stdin, for example:
+
+  { \"mcpServers\": { \"helper\": { \"command\": \"safepoint\", \"args\": [\"mcp\", \"serve\"] } } }
+
+It offers the agent as one tool. When the client closes stdin, the calls that run are stopped within 2 s, tasks run on where the
+session is opened again, and questions stay open.
+
+Exit codes: 0 the client closed its input, 1 failed, 2 wrong usage.";
+
+/// One agent, for one client on stdin and stdout.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = ACP)]
-pub(crate) struct AcpArgs {
+pub(crate) struct LocalArgs {
     /// An agent of the config file ([agents.NAME]); default: the only one there, or what the flags and the file make
     #[arg(long = "agent", value_name = "NAME")]
     pub(crate) named: Option<String>,
