@@ -164,3 +164,44 @@ async fn the_file_of_tokens_has_no_secret() {
     assert_eq!(client.get("/v1/agents").await.status, 401);
     world.end().await;
 }
+
+/// S13.10: the browser of a page elsewhere that may call is answered what it asks before, and lets the page read every answer;
+/// that of another page is refused, and what no route has is a problem too.
+#[tokio::test]
+async fn a_page_that_may_call_can_call() {
+    let page = "https://app.example.com";
+    let world = World::with(says([]).build(), |access| access.origin(page)).await;
+    let asks = [("origin", page), ("access-control-request-method", "POST"), ("authorization", "")];
+    let asked = world.client.send("OPTIONS", "/v1/sessions", &asks, None).await;
+    let head = asked.head.to_ascii_lowercase();
+    assert_eq!(asked.status, 204, "{head}");
+    for wanted in ["access-control-allow-origin: https://app.example.com", "vary: origin", "idempotency-key"]
+    {
+        assert!(head.contains(wanted), "{wanted} is not in {head}");
+    }
+    let other = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
+    let refused = world.client.send("OPTIONS", "/v1/sessions", &other, None).await;
+    assert_eq!((refused.status, refused.code()), (403, "origin"));
+    let of_page = [("origin", page)];
+    for (method, path, status) in [
+        ("GET", "/v1/sessions", 200),
+        ("GET", "/v1/sessions/ses_none", 404),
+        ("PUT", "/v1/sessions", 405),
+        ("GET", "/v1/sessions/%ff", 404),
+        ("GET", "/v1/nothing", 404),
+    ] {
+        let answered = world.client.send(method, path, &of_page, None).await;
+        assert_eq!(answered.status, status, "{method} {path}");
+        assert!(status == 200 || !answered.code().is_empty(), "{method} {path}: {answered:?}");
+        let head = answered.head.to_ascii_lowercase();
+        assert!(
+            head.contains("access-control-allow-origin: https://app.example.com"),
+            "{method} {path}: {head}"
+        );
+        let own = world.client.send(method, path, &[], None).await;
+        assert!(!own.head.to_ascii_lowercase().contains("access-control"), "{method} {path}");
+    }
+    let none = world.client.send("PUT", "/v1/sessions", &[("authorization", "")], None).await;
+    assert_eq!((none.status, none.code()), (401, "no_token"));
+    world.end().await;
+}

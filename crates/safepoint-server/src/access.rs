@@ -11,11 +11,13 @@ use crate::{
 
 #[cfg(feature = "jwks")]
 mod jwks;
+pub(crate) mod page;
 mod principal;
 mod token;
 
 #[cfg(feature = "jwks")]
 pub use jwks::{Jwks, KeyFetch};
+use page::Page;
 pub use principal::{AccessScope, Principal};
 pub use token::{NewToken, TokenFile, TokenRow};
 
@@ -83,10 +85,18 @@ impl Access {
         self
     }
 
-    /// The origin of a page elsewhere that may call, such as `https://app.example.com`.
+    /// The origin of a page elsewhere that may call, such as `https://app.example.com`. Its browser is answered what it asks
+    /// before (CORS); the page sends a token as every client does.
     pub fn origin(mut self, origin: impl Into<String>) -> Self {
         self.origins.push(origin.into().to_ascii_lowercase());
         self
+    }
+
+    /// The page elsewhere that sends this, if it may call.
+    pub(crate) fn page(&self, headers: &HeaderMap) -> Option<Page> {
+        let origin = headers.get(header::ORIGIN)?;
+        let named = origin.to_str().ok()?.to_ascii_lowercase();
+        self.origins.contains(&named).then(|| Page(origin.clone()))
     }
 
     /// Each request is written to this log when it is answered.

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, to_bytes},
-    extract::{OriginalUri, RawPathParams, Request},
+    extract::{OriginalUri, RawPathParams, Request, rejection::RawPathParamsRejection},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
     response::{IntoResponse as _, Response},
     routing::{MethodFilter, on},
@@ -21,7 +21,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::time::timeout;
 
 use crate::{
-    access::{Access, Principal},
+    access::{
+        Access, Principal,
+        page::{Page, is_asked},
+    },
     ask::parsed,
     audit::{AuditLine, AuditLog, AuditNote},
     caller::{Caller, Kept},
@@ -87,31 +90,50 @@ pub fn router(host: &Host, access: Access) -> Router {
     let router = routes.fold(Router::new(), |router, route| {
         let app = Arc::clone(&app);
         let (path, filter) = (route.path, filter(&route.method));
-        let answer = move |params: RawPathParams, request: Request| answer(app, route, params, request);
+        let answer =
+            async move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| match params
+            {
+                Ok(params) => answer(app, route, params, request).await,
+                Err(_no_text) => refused(&app, request, Problem::no_such("route")).await,
+            };
         router.route(path, on(filter, answer))
     });
-    let app = Arc::clone(&app);
-    router.fallback(move |request: Request| {
-        let app = Arc::clone(&app);
-        async move { unknown(&app, request).await.into_response() }
-    })
+    let (known, other) = (Arc::clone(&app), app);
+    let router = router.method_not_allowed_fallback(async move |request: Request| {
+        let detail = "the route has no such method: the header Allow names those that it has";
+        refused(&known, request, Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail)).await
+    });
+    router.fallback(async move |request: Request| refused(&other, request, Problem::no_such("route")).await)
 }
 
 fn filter(method: &Method) -> MethodFilter {
     MethodFilter::try_from(method.clone()).expect("the table has methods that axum knows")
 }
 
-/// A path that no route has says so only to a token.
-async fn unknown(app: &App, request: Request) -> Problem {
+/// What no route answers: a browser that asks for a page, and else this problem, which only a token learns.
+async fn refused(app: &App, request: Request, problem: Problem) -> Response {
     let (parts, _unread) = request.into_parts();
+    let page = app.access.page(&parts.headers);
     let checked = match app.access.check(&parts) {
+        Ok(()) if parts.method == Method::OPTIONS && is_asked(&parts.headers) => {
+            return page.map_or_else(|| StatusCode::NO_CONTENT.into_response(), |page| page.sends());
+        }
         Ok(()) => app.access.principal(&parts).await.map(drop),
         Err(problem) => Err(problem),
     };
-    checked.err().unwrap_or_else(|| Problem::no_such("route"))
+    shown(checked.err().unwrap_or(problem).into_response(), page)
+}
+
+/// The answer, for a page elsewhere too.
+fn shown(mut response: Response, page: Option<Page>) -> Response {
+    if let Some(page) = page {
+        page.reads(&mut response);
+    }
+    response
 }
 
 async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request: Request) -> Response {
+    let page = app.access.page(request.headers());
     let (answered, asked) = match checked(&app, &route, &params, request).await {
         Ok(call) => {
             let who = call.by.who.clone();
@@ -123,7 +145,7 @@ async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request
     let response = answered.unwrap_or_else(route.problem);
     app.load.answered(response.status());
     audit(&app, &route, (&params, asked.as_ref()), (&response, code.as_deref()));
-    response
+    shown(response, page)
 }
 
 /// Writes the line of a request that needs a token.
