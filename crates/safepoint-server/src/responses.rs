@@ -35,8 +35,8 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![
         of(Method::GET, "/openai/v1/models", |call| Box::pin(lists::models(call))).needs(Read),
         of(Method::GET, "/openai/v1/models/{model}", |call| Box::pin(lists::model(call))).needs(Read),
-        // An answer to a question is refused under no load: the route itself looks at what else there is.
-        of(Method::POST, "/openai/v1/responses", |call| Box::pin(create::create(call))).needs(Talk).always(),
+        // An answer to a question needs another scope than what begins work, and no load refuses it.
+        of(Method::POST, "/openai/v1/responses", |call| Box::pin(create::create(call))).needs_token(),
         of(Method::GET, "/openai/v1/responses/{response}", |call| Box::pin(kept::retrieve(call))).needs(Read),
         of(Method::POST, "/openai/v1/responses/{response}/cancel", |call| Box::pin(kept::cancel(call)))
             .needs(Stop)

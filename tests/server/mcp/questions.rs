@@ -101,6 +101,23 @@ async fn a_cancel_while_it_asks_withdraws_the_question() {
     world.end().await;
 }
 
+/// S13.12, S13.18: the end of the server ends a call that asks: the question is taken back, once, and stays open in the store.
+#[tokio::test]
+async fn a_drain_ends_a_call_that_asks() {
+    let mut world = world(payer()).await;
+    let mut peer = Peer::of(&world, forms()).await;
+    let id = peer.send("tools/call", call("Pay Acme.")).await;
+    peer.asked("elicitation/create").await;
+    world.begin_end();
+    let answer = peer.answer(id).await;
+    assert!(answer["error"].is_object() || ours(&answer["result"])["outcome"] == "suspended", "{answer}");
+    let again = peer.notices.iter().filter(|said| said["method"] == "elicitation/create").count();
+    assert_eq!(again, 0, "{:?}", peer.notices);
+    peer.end().await;
+    let (store, _folder) = world.end().await;
+    assert_eq!(store.open_approvals(10, None).await.unwrap().len(), 1, "it is open for the next server");
+}
+
 /// S13.3: a question that a client leaves stays open.
 #[tokio::test]
 async fn a_closed_input_leaves_questions_open() {

@@ -52,6 +52,9 @@ async fn an_answer_begins_the_response_that_follows() {
     let talks = Principal::new("talks", [AccessScope::Talk, AccessScope::Read]).seeing_all();
     let refused = world.client_of(talks).post(RESPONSES, &answer(&first, true)).await;
     assert_eq!((refused.status, &refused.body["error"]["code"]), (403, &json!("scope_missing")));
+    let reads = Principal::new("reads", [AccessScope::Read]).seeing_all();
+    let begins = world.client_of(reads).post(RESPONSES, &json!({"model": "helper", "input": "go"})).await;
+    assert_eq!((begins.status, &begins.body["error"]["code"]), (403, &json!("scope_missing")));
     let (store, folder) = world.end().await;
     let world = World::over(agent, store, folder).await;
     let mut body = answer(&first, true);
@@ -74,6 +77,26 @@ async fn an_answer_begins_the_response_that_follows() {
     assert_eq!((repeated.status, &repeated.body["id"]), (200, &last["id"]), "{repeated:?}");
     let other = world.client.post(RESPONSES, &answer(&first, false)).await;
     assert_eq!((other.status, &other.body["error"]["code"]), (409, &json!("decided_otherwise")), "{other:?}");
+    world.end().await;
+}
+
+/// S13.9, S13.11: an answer needs the scope of a decision and no other, and load does not refuse it.
+#[tokio::test]
+async fn load_refuses_no_answer() {
+    let world = World::of(payer()).await;
+    let first = asked(&world).await;
+    let decides = world.client_of(Principal::new("anna", [AccessScope::Approve]).seeing_all());
+    let busy = world.client_of(Principal::new("anna", [AccessScope::Read]).seeing_all());
+    let mut is_refused = false;
+    for _ in 0..1_000 {
+        if busy.get("/v1/agents").await.status == 429 {
+            is_refused = true;
+            break;
+        }
+    }
+    assert!(is_refused, "1,000 requests at once are too many");
+    let second = decides.post(RESPONSES, &answer(&first, true)).await;
+    assert_eq!((second.status, &*text(&second.body)), (200, "Done."), "{second:?}");
     world.end().await;
 }
 

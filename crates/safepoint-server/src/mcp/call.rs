@@ -72,7 +72,6 @@ pub(super) async fn answer(
     context: &RequestContext<RoleServer>,
 ) -> Answered<CallToolResponse> {
     let by = tool.caller(context);
-    by.needs(AccessScope::Talk, Refuses::UnderLoad)?;
     let asks = Asks::of(&by, context);
     let is_task = context.client_capabilities().is_some_and(|client| client.supports_tasks());
     let (mut open, events) = match &request.request_state {
@@ -89,6 +88,7 @@ pub(super) async fn answer(
             (open, events)
         }
         None => {
+            by.needs(AccessScope::Talk, Refuses::UnderLoad)?;
             let arguments = Value::Object(request.arguments.unwrap_or_default());
             let (call, events) = push(&by, &tool.agent, &arguments).await?;
             if is_task {
@@ -183,6 +183,8 @@ impl OpenCall {
         mut progress: Progress,
         mut losses: Losses,
     ) -> Answered<CallEnd> {
+        // The last record that was read: where the events are read again, what came before is not shown again.
+        let mut read = None;
         loop {
             // First: what happened. A loss stops the item, and the events are read on: what was not read is read next.
             let event = match select(pin!(events.next()), pin!(losses.next())).await {
@@ -194,7 +196,11 @@ impl OpenCall {
                 }
             };
             match event {
-                ItemEvent::Shown(event) => progress.show(&event),
+                ItemEvent::Shown(event) if event.position.is_some() && event.position <= read => {}
+                ItemEvent::Shown(event) => {
+                    read = event.position.or(read);
+                    progress.show(&event);
+                }
                 ItemEvent::KeepAlive => {}
                 ItemEvent::Rest(rest) if rest.outcome == Some("suspended") && !losses.is_over() => {
                     if !self.ask(&mut losses).await? {
@@ -226,10 +232,15 @@ impl OpenCall {
         while let Some(asked) = by.questions(kept.id()).await?.into_iter().next() {
             let form = question::form(&asked)?;
             let over = pin!(async {
-                // Decided elsewhere, or withdrawn.
                 let awake = async {
-                    while waits.next().await? == SuspendedEvent::KeepAlive {}
-                    Ok::<_, Problem>(())
+                    loop {
+                        match waits.next().await? {
+                            // Decided elsewhere, or withdrawn.
+                            SuspendedEvent::Awake => return Ok::<_, Problem>(()),
+                            SuspendedEvent::KeepAlive => {}
+                            SuspendedEvent::Bye => return Err(Problem::draining()),
+                        }
+                    }
                 };
                 // Whichever it is: the other is looked for again where the call continues.
                 match select(pin!(awake), pin!(losses.next())).await {

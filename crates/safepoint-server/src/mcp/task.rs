@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{kept::KeptCall, question, reply};
 use crate::{
     access::AccessScope,
-    answer::ItemState,
+    answer::{CRASHED, ItemState},
     caller::Caller,
     problem::{Answered, Problem},
     routes::table::Refuses,
@@ -62,8 +62,10 @@ pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTa
             let questions = by.questions(call.kept.id()).await?;
             TaskPayload::InputRequired { input_requests: question::forms(&questions)? }
         }
-        // A turn that failed is a result, as the protocol has it: one that says so.
-        "completed" | "failed" => TaskPayload::Completed { result: object(json!(reply::of(&ended, &[]))) },
+        // A turn that failed or was cut is a result, as the protocol has it: one that says so.
+        "completed" | "failed" | CRASHED => {
+            TaskPayload::Completed { result: object(json!(reply::of(&ended, &[]))) }
+        }
         "interrupted" | "preempted" | "rolled_back" | "withdrawn" | "not_known" => TaskPayload::Cancelled,
         outcome => {
             let code = ended.rest.returned.unwrap_or(outcome);

@@ -23,15 +23,16 @@ use crate::{
     caller::{Caller, Kept, SessionMake, items::ItemPush},
     host::{open::Seen, read, setup::EarlierMessage},
     problem::{Answered, Problem},
-    routes::{Call, json},
+    routes::{Call, json, table::Refuses},
 };
 
 pub(super) async fn create(call: Call) -> Answered<Response> {
     let body: Map<String, Value> = call.body()?;
     let wanted = Wanted::read(body)?;
     let by = &call.by;
-    if !matches!(wanted.input, Input::Answers(_)) {
-        by.load.admit(by.who.name())?;
+    match wanted.input {
+        Input::Answers(_) => by.needs(AccessScope::Approve, Refuses::Never)?,
+        Input::Said { .. } => by.needs(AccessScope::Talk, Refuses::UnderLoad)?,
     }
     let Wanted { model, input, behind, answer, is_kept } = wanted;
     let before = match behind {
@@ -145,11 +146,6 @@ fn not_latest() -> Problem {
 
 /// What follows the answers to all open questions of the session.
 async fn answered(by: &Caller, kept: Kept, answers: Vec<QuestionAnswer>) -> Answered<KeptResponse> {
-    if !by.who.may(AccessScope::Approve) {
-        let detail = format!("this token has not the scope `{}`", AccessScope::Approve);
-        return Err(Problem::new(StatusCode::FORBIDDEN, "scope_missing", detail)
-            .with("scope", AccessScope::Approve.as_str()));
-    }
     let rows = by.store().approvals(kept.id()).await?;
     let is_answered =
         |row: &ApprovalRow| answers.iter().any(|answer| row.asked.id.as_str() == answer.approval);
