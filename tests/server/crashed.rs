@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Session,
-    ids::SessionId,
+    Session, StopRequest,
+    ids::{SessionId, TurnId},
+    raw::{StoredStop, store_stop},
     session::ChatPlanner,
     store::{OwnerProcess, Store},
 };
 use safepoint_testkit::{script::Reply, wait::InTime as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::world::{World, says, served};
@@ -58,6 +59,40 @@ async fn an_item_of_a_turn_that_was_cut_says_so() {
         );
         world.end().await;
     }
+}
+
+/// S13.27: a session whose queue waits behind a turn that was cut says so, and for which turn it waits.
+#[tokio::test]
+async fn a_queue_behind_a_cut_turn_says_what_it_waits_for() {
+    let (session, store, folder, _owner) = cut(1).await;
+    let world = World::over(says([Reply::text("One."), Reply::text("Two.")]).build(), store, folder).await;
+    let path = format!("/v1/sessions/{session}");
+    assert_eq!(world.rest(&session, 1).await["outcome"], "crashed");
+    let held = world.client.get(&path).await.body;
+    assert_eq!(
+        (&held["state"], &held["resumable"], &held["waiting"]),
+        (&json!("crashed"), &json!("turn-1"), &json!(["item-2"])),
+        "{held}"
+    );
+    world.client.post(&format!("{path}/resume"), &json!({})).await;
+    assert_eq!(world.rest(&session, 2).await["outcome"], "completed");
+    let after = world.client.get(&path).await.body;
+    assert_eq!((&after["state"], &after["resumable"]), (&json!("open"), &Value::Null), "{after}");
+    world.end().await;
+}
+
+/// S13.27, S13.5: a stop that was on its way when its turn was cut says that, and does not stay under way for ever.
+#[tokio::test]
+async fn a_stop_of_a_turn_that_was_cut_says_so() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let intent = StoredStop::Turn(Some(TurnId::new(1)), StopRequest::now());
+    let world = World::over(says([]).build(), Arc::clone(&store), folder).await;
+    let path = format!("/v1/sessions/{session}");
+    assert_eq!(world.rest(&session, 1).await["outcome"], "crashed");
+    let number = store_stop(&*store, &SessionId::from(session.as_str()), &intent).await.unwrap();
+    let stop = world.client.get(&format!("{path}/stops/{number}")).await.body;
+    assert_eq!(stop["state"], "crashed", "{stop}");
+    world.end().await;
 }
 
 /// S13.27: the same where nothing comes behind it; and a resume takes it up again.

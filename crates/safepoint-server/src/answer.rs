@@ -25,6 +25,8 @@ pub(crate) struct SessionAnswer {
     pub(crate) durable: bool,
     /// The turn that runs.
     pub(crate) turn: Option<RunningTurn>,
+    /// The turn that ended early and may be resumed. What waits begins once it is, or with the next item that is pushed.
+    pub(crate) resumable: Option<String>,
     /// What waits for its turn.
     pub(crate) waiting: Vec<String>,
     /// How many questions are open.
@@ -178,6 +180,8 @@ pub(crate) enum StopState {
     Quiet,
     /// Something of it was alive at the deadline.
     NotQuiet,
+    /// The end of the server's process cut the turn before it had settled: what of it was alive then is not known.
+    Crashed,
 }
 
 /// A turn.

@@ -6,7 +6,7 @@
 //! **Invariants**: a receiver of any speed delays no run; what waits for it is bounded.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::VecDeque,
     fmt,
     pin::pin,
     sync::{Arc, Weak},
@@ -116,8 +116,10 @@ struct Waiting {
 struct Deliveries {
     hook: Webhook,
     waiting: VecDeque<Waiting>,
-    /// The ids of this process.
-    known: HashSet<String>,
+    /// The newest ids that were added, oldest first.
+    known: VecDeque<String>,
+    /// Whether the sessions were listed: what is at rest in a later list came to rest since.
+    has_listed: bool,
     /// The attempt that is being made.
     flying: Option<BoxFuture<'static, (Waiting, bool)>>,
     load: Arc<Load>,
@@ -125,9 +127,13 @@ struct Deliveries {
 
 impl Deliveries {
     fn add(&mut self, id: String, mut news: Value) {
-        if !self.known.insert(id.clone()) {
+        if self.known.contains(&id) {
             return;
         }
+        if self.known.len() == MOST {
+            self.known.pop_front();
+        }
+        self.known.push_back(id.clone());
         news["id"] = json!(id);
         if self.waiting.len() >= MOST {
             self.waiting.pop_front();
@@ -183,7 +189,8 @@ pub(crate) async fn deliver(host: Weak<HostState>, hook: Webhook) {
     let mut deliveries = Deliveries {
         hook,
         waiting: VecDeque::new(),
-        known: HashSet::new(),
+        known: VecDeque::new(),
+        has_listed: false,
         flying: None,
         load: Arc::clone(&load),
     };
@@ -212,10 +219,16 @@ async fn follow(mut reader: BoardReader, deliveries: &mut Deliveries) {
             }
         };
         match step {
-            Some(BoardStep::List { approvals, .. }) => {
+            Some(BoardStep::List { sessions, approvals }) => {
                 for approval in approvals {
                     opened(deliveries, serde_json::to_value(approval).unwrap_or_default());
                 }
+                // A list that is not the first comes where changes were missed.
+                let missed = if deliveries.has_listed { sessions } else { Vec::new() };
+                for session in missed {
+                    rests(reader.host(), deliveries, serde_json::to_value(session).unwrap_or_default()).await;
+                }
+                deliveries.has_listed = true;
             }
             Some(BoardStep::Approval(approval)) => opened(deliveries, approval),
             Some(BoardStep::Session(session)) => rests(reader.host(), deliveries, session).await,

@@ -22,7 +22,8 @@ const LONGEST_PATH: usize = 104;
 /// If the directory cannot be created, or another user could write to it.
 pub(super) fn folder() -> anyhow::Result<PathBuf> {
     let user = rustix::process::getuid().as_raw();
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    // One that is not there, as after `su`, is not made: its place is the system's to choose.
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| Path::new(folder).is_dir());
     let folder = match runtime {
         Some(runtime) => PathBuf::from(runtime).join("safepoint"),
         None => std::env::temp_dir().join(format!("safepoint-{user}")),

@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -19,11 +20,11 @@ use crate::{args::duration::parse, exit::Usage};
 pub(crate) struct ServerSettings {
     pub(crate) listen: Option<SocketAddr>,
     /// Names beside the loopback's under which the server is reached.
-    pub(crate) hosts: Vec<String>,
+    pub(crate) hosts: Vec<HostName>,
     /// Pages elsewhere that may call.
-    pub(crate) origins: Vec<String>,
+    pub(crate) origins: Vec<PageOrigin>,
     /// How many turns may run at once.
-    pub(crate) running: Option<usize>,
+    pub(crate) running: Option<NonZeroUsize>,
     unload: Option<String>,
     drain: Option<String>,
     /// Where it is reached from elsewhere, if another program ends TLS before it.
@@ -58,6 +59,40 @@ impl TryFrom<String> for WebAddress {
             Ok(_) => Err(format!("{text} is no http: or https: address")),
             Err(error) => Err(format!("{text} is no address: {error}")),
         }
+    }
+}
+
+/// A name as the header `Host` has it, with a port or without.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct HostName(pub(crate) String);
+
+impl TryFrom<String> for HostName {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let is_name = Url::parse(&format!("http://{text}"))
+            .is_ok_and(|url| url.path() == "/" && url.username().is_empty());
+        if is_name && !text.contains(['/', '*']) {
+            return Ok(Self(text));
+        }
+        Err(format!("`{text}` is no name of a host: write it as agents.example.com, or with a port"))
+    }
+}
+
+/// The origin of a page, as its browser sends it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct PageOrigin(pub(crate) String);
+
+impl TryFrom<String> for PageOrigin {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        let WebAddress(url) = WebAddress::try_from(text.clone())?;
+        let origin = url.origin().ascii_serialization();
+        if url.path() == "/" && url.query().is_none() && url.fragment().is_none() && !text.contains('*') {
+            return Ok(Self(origin));
+        }
+        Err(format!("`{text}` is no origin of a page: write it as {origin}"))
     }
 }
 
@@ -125,6 +160,12 @@ pub(crate) fn agents(path: &Path, text: &str) -> Result<Vec<NamedAgent>, Usage> 
     top.remove("server");
     let mut all = Vec::new();
     for (name, table) in named {
+        // It is a part of addresses, and the name of a tool.
+        if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')) {
+            return Err(wrong(format!(
+                "[agents.\"{name}\"]: a name has letters, digits, `-`, `_` and `.` alone"
+            )));
+        }
         let toml::Value::Table(mut table) = table else {
             return Err(wrong(format!("[agents.{name}] is no table")));
         };
@@ -167,10 +208,40 @@ mod tests {
         assert_eq!((of("one").config.model(), &*of("one").description), (Some("openai:a"), "first"));
         assert_eq!((&*of("one").surfaces, &*of("two").surfaces), (&["a2a".to_owned()][..], &[][..]));
         assert_eq!(of("two").config.model(), Some("openai:b"));
+        assert!(agents(Path::new("c.toml"), "[agents.'a b']\n").is_err());
         let Err(Usage(why)) = agents(Path::new("c.toml"), "[agents.one]\nno_such_key = 1\n") else {
             panic!("it has no such key")
         };
         assert!(why.contains("agents.one") && why.contains("no_such_key"), "{why}");
         assert!(Config::read("c.toml".into(), text).is_ok());
+    }
+
+    /// S13.10: what would let no page and no name in is refused where it is written, and said.
+    #[test]
+    fn names_and_origins_are_what_a_request_has() {
+        let read = |line: &str| toml::from_str::<ServerSettings>(line);
+        let of = |line: &str| read(line).unwrap().origins.remove(0).0;
+        assert_eq!(of("origins = ['https://app.example.com/']"), "https://app.example.com");
+        assert_eq!(of("origins = ['HTTPS://App.example.com:8443']"), "https://app.example.com:8443");
+        for wrong in [
+            "origins = ['*']",
+            "origins = ['https://*.a.com']",
+            "origins = ['https://a.com/x']",
+            "origins = ['a.com']",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for right in ["hosts = ['agents.example.com']", "hosts = ['a.com:8443', '[::1]:1']"] {
+            assert!(read(right).is_ok(), "{right}");
+        }
+        for wrong in [
+            "hosts = ['https://a.com']",
+            "hosts = ['a.com/x']",
+            "hosts = ['*']",
+            "hosts = ['']",
+            "running = 0",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
     }
 }

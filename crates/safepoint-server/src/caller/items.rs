@@ -244,7 +244,10 @@ pub(super) fn blank() -> Problem {
 }
 
 fn other_content() -> Problem {
-    Problem::conflict("other_content", "this Idempotency-Key was used for other content")
+    Problem::conflict(
+        "other_content",
+        "this key (`Idempotency-Key`, or the id of a message) was used for other content",
+    )
 }
 
 fn full() -> Problem {

@@ -69,7 +69,7 @@ impl Caller {
         if seen == Seen::Again && Setup::of(&row) != setup {
             return Err(Problem::conflict(
                 "other_content",
-                "this Idempotency-Key was used for other content",
+                "this key (`Idempotency-Key`, or the id of a message) was used for other content",
             ));
         }
         let kept = Kept { row, setup };
@@ -91,7 +91,13 @@ impl Caller {
         let found = match named {
             Some(named) => agents.get_key_value(named).map(|(name, _)| name),
             None if agents.len() == 1 => agents.keys().next(),
-            None => return Err(Problem::bad_request("`agent` names one of several agents")),
+            None => {
+                let usable = agents.keys().filter(|name| self.who.uses(name)).map(String::as_str);
+                let names = usable.collect::<Vec<_>>().join(", ");
+                return Err(Problem::bad_request(format!(
+                    "`agent` is missing, and there are several: {names}"
+                )));
+            }
         };
         found.filter(|name| self.who.uses(name)).cloned().ok_or_else(|| Problem::no_such("agent"))
     }
@@ -138,14 +144,20 @@ pub(crate) async fn view(host: &HostState, row: &SessionRow, setup: &Setup) -> A
         OpenAt::No
     };
     let turn = here.as_ref().and_then(running);
+    let resumable = here.as_ref().and_then(|open| open.handle().resumable());
     Ok(SessionAnswer {
         id: row.id.to_string(),
         agent: setup.agent.clone(),
         title: row.title.clone(),
-        state: if turn.is_some() { SessionState::Running } else { state(row, open, !waiting.is_empty()) },
+        state: match resumable {
+            _ if turn.is_some() => SessionState::Running,
+            Some(_) => left(row),
+            None => state(row, open, !waiting.is_empty()),
+        },
         open,
         durable: host.is_durable,
         turn,
+        resumable: resumable.map(|turn| turn.to_string()),
         waiting,
         approvals: approvals.iter().filter(|row| row.state == ApprovalState::Open).count(),
         created: row.created,
@@ -175,6 +187,16 @@ fn running(open: &Arc<OpenSession>) -> Option<RunningTurn> {
         alive: turn.run.alive(),
         stopping: turn.run.stop_requested().is_some(),
     })
+}
+
+/// How a session is whose last turn may be resumed.
+fn left(row: &SessionRow) -> SessionState {
+    match row.label.as_str() {
+        "suspended" => SessionState::Suspended,
+        "running" => SessionState::Crashed,
+        "failed" => SessionState::Failed,
+        _ => SessionState::Stopped,
+    }
 }
 
 fn state(row: &SessionRow, open: OpenAt, waits: bool) -> SessionState {

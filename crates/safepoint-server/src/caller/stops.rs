@@ -216,6 +216,8 @@ impl Caller {
     ) -> Answered<StopProgress> {
         let ReachedTurn { turn, run, number, is_recorded } = reached;
         let is_far_enough = |read: &read::TurnRead| match wait {
+            // It gets no farther.
+            _ if read.is_cut => true,
             StopWait::No => true,
             StopWait::Settled => read.is_settled(),
             StopWait::Quiet => read.is_quiet_known(),

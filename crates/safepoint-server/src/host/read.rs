@@ -248,6 +248,7 @@ impl TurnRead {
     /// The stop of it.
     pub(crate) fn stop(&self) -> StopAnswer {
         let state = match (self.quiet(), self.is_settled(), self.is_stop_observed) {
+            _ if self.is_cut => StopState::Crashed,
             (Some(true), ..) => StopState::Quiet,
             (Some(false), ..) => StopState::NotQuiet,
             (None, true, _) => StopState::Settled,

@@ -156,6 +156,7 @@ impl<T: Item> SessionBuilder<T> {
                 None => Feed::new(self.retained_deltas),
             }),
             view: Mutex::new(None),
+            left: Default::default(),
             runs: SessionRuns::new(),
             exit: OnceLock::new(),
             over: Notify::new(),

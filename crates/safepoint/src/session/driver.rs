@@ -3,7 +3,10 @@
 //! **Invariants**: nothing else changes the session's state; at most one run is active; the driver holds each
 //! item that the machine knows until the item is settled.
 
-use std::{iter::repeat, sync::Arc};
+use std::{
+    iter::repeat,
+    sync::{Arc, atomic::Ordering},
+};
 
 use safepoint_scope::{DropHandle, Scope, StopRequest};
 
@@ -128,6 +131,8 @@ impl<T: Item> Driver<T> {
                 Some(message) => Box::pin(self.handle(*message)).await,
                 None => Box::pin(self.pass_time()).await,
             }
+            let left = self.machine.left().map_or(0, TurnId::number);
+            self.cx.shared.left.store(left, Ordering::Relaxed);
         }
         // Items accepted a moment before the end are unhandled too.
         self.cx.shared.inbox.shut();

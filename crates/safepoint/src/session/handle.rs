@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, atomic::Ordering},
 };
 
 use safepoint_scope::{Code, Reason, StopRequest};
@@ -334,6 +334,15 @@ impl<T: Item> SessionHandle<T> {
     #[must_use]
     pub fn current_turn(&self) -> Option<TurnView> {
         self.shared.view.lock().clone()
+    }
+
+    /// The turn that ended early and may be [resumed](Self::resume), if none runs. What waits behind it begins once it is, or with the
+    /// next item that is pushed.
+    #[must_use]
+    pub fn resumable(&self) -> Option<TurnId> {
+        // Relaxed: nothing is ordered by it.
+        let left = self.shared.left.load(Ordering::Relaxed);
+        (left > 0 && self.current_turn().is_none()).then(|| TurnId::new(left))
     }
 
     /// The session's events from the first on; the last is [`SessionEvent::Ended`].

@@ -2,7 +2,7 @@
 
 use std::{
     future::pending,
-    sync::{Arc, OnceLock, Weak},
+    sync::{Arc, OnceLock, Weak, atomic::AtomicU64},
 };
 
 use tokio::sync::Notify;
@@ -36,6 +36,9 @@ pub(super) struct SharedSession<T> {
     /// Written by the driver, copied by handles; no other lock is taken under it. The events hold every run
     /// too, so a view that is replaced is not the last handle of its run.
     pub(super) view: Mutex<Option<TurnView>>,
+    /// The number of the turn that ended early and may be resumed; 0: none. Written by the driver alone, and nothing else is ordered by
+    /// it.
+    pub(super) left: AtomicU64,
     pub(super) runs: SessionRuns,
     /// Set once, before `over` is notified: a waiter that registers and then looks misses neither.
     pub(super) exit: OnceLock<Arc<SessionExit<T>>>,

@@ -23,7 +23,7 @@ use crate::{
     exit::{self, Usage, code},
     output,
     settings::{
-        server::{ServerSettings, WebAddress},
+        server::{HostName, PageOrigin, ServerSettings, WebAddress},
         store::open_store,
     },
     signals::Signals,
@@ -42,7 +42,7 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let store = open_store(args.store.clone())?;
     let mut builder = Host::builder(store);
     if let Some(running) = of_server.running {
-        builder = builder.running(running);
+        builder = builder.running(running.get());
     }
     if let Some(unload) = of_server.unload()? {
         builder = builder.unload(unload);
@@ -79,10 +79,10 @@ async fn listen(
 ) -> anyhow::Result<usize> {
     let address = address(args, of_server)?;
     let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own_file()?);
-    for name in &of_server.hosts {
+    for HostName(name) in &of_server.hosts {
         access = access.host(name.clone());
     }
-    for origin in &of_server.origins {
+    for PageOrigin(origin) in &of_server.origins {
         access = access.origin(origin.clone());
     }
     if let Some(WebAddress(public)) = &of_server.public_url {

@@ -1,6 +1,6 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
 //! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode`, `Written` rules with each `RuleWord`,
-//! the `Theme`, `Notify`, each `OwnPrice`, the `ServerSettings` with `TlsFiles`, `JwksSettings`, each `WebhookSettings` and each `WebAddress`.
+//! the `Theme`, `Notify`, each `OwnPrice`, the `ServerSettings` with `TlsFiles`, `JwksSettings`, each `WebhookSettings`, `WebAddress`, `HostName` and `PageOrigin`.
 
 use std::path::Path;
 
@@ -51,7 +51,12 @@ fn every_key_is_read() {
     assert!(theme.is_some() && keep.is_some() && notify.is_some());
     assert_eq!(mcp.all().unwrap().len(), 3);
     let ServerSettings { listen, hosts, origins, running, .. } = &server;
-    assert!(listen.is_some() && hosts.len() == 1 && origins.len() == 1 && *running == Some(20));
+    assert!(
+        listen.is_some()
+            && hosts.len() == 1
+            && origins.len() == 1
+            && running.is_some_and(|running| running.get() == 20)
+    );
     assert!(server.public_url.is_some() && server.audit.is_some());
     let (tls, jwks) = (server.tls.as_ref().unwrap(), server.jwks.as_ref().unwrap());
     assert!(tls.cert.ends_with("cert.pem") && tls.key.ends_with("key.pem"));
