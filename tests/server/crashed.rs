@@ -81,7 +81,7 @@ async fn a_queue_behind_a_cut_turn_says_what_it_waits_for() {
     world.end().await;
 }
 
-/// S13.27, S13.5: a stop that was on its way when its turn was cut says that, and does not stay under way for ever.
+/// S13.27, S13.5: a stop that was on its way when its turn was cut says that, and is not under way any more.
 #[tokio::test]
 async fn a_stop_of_a_turn_that_was_cut_says_so() {
     let (session, store, folder, _owner) = cut(0).await;
