@@ -61,6 +61,7 @@ async fn a_stop_over_http_closes_the_socket_of_the_model() {
     assert_eq!(stopped.body["quiet"], true);
     let receipt = &stopped.body["receipt"];
     assert_eq!(receipt["ending"], "stopped", "{receipt}");
+    assert!(receipt["quiet_at"].is_string() && receipt["survivors"] == json!([]), "{receipt}");
     assert!(receipt["stop"]["reason"].to_string().contains("wrong branch"), "{receipt}");
     assert!(receipt["stop"]["reason"].to_string().contains("ci"), "{receipt}");
     let number = stopped.body["number"].as_u64().unwrap();

@@ -20,7 +20,7 @@ mod server;
 mod socket_dir;
 pub(crate) mod state;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use safepoint::store::Store;
 
@@ -36,10 +36,15 @@ pub(crate) use server::Server;
 use crate::session::host::Host;
 use about::About;
 
-/// The file in [`folder`] with the token that `safepoint serve` makes for its user, and the one with the address that the
-/// token is for.
+/// The file in [`folder`] with the token that `safepoint serve` makes for its user, and the one with the addresses that the
+/// token is for: one in a line.
 pub(crate) const SERVE_TOKEN: &str = "serve.token";
-pub(crate) const SERVE_ADDRESS: &str = "serve.address";
+pub(crate) const SERVE_ADDRESSES: &str = "serve.addresses";
+
+/// The addresses of such a file. What is none is passed over.
+pub(crate) fn served_addresses(text: &str) -> impl Iterator<Item = SocketAddr> {
+    text.lines().filter_map(|line| line.trim().parse().ok())
+}
 
 /// Opens the socket of a chat.
 ///

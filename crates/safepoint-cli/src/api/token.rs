@@ -77,14 +77,17 @@ fn own(server: &ServerAddress) -> anyhow::Result<(PathBuf, String)> {
     let folder = control::folder()?;
     let path = folder.join(control::SERVE_TOKEN);
     let Some(text) = existing(&path)? else { return Err(none(String::new()).into()) };
-    let listening = existing(&folder.join(control::SERVE_ADDRESS))?;
-    match listening.as_deref().map(str::trim).and_then(|text| text.parse::<SocketAddr>().ok()) {
-        Some(listening) if server.is_at(listening) => Ok((path, text)),
-        Some(listening) => {
-            Err(none(format!(" (the one in {} is for http://{listening})", path.display())).into())
-        }
-        None => Err(none(String::new()).into()),
+    let listed = existing(&folder.join(control::SERVE_ADDRESSES))?.unwrap_or_default();
+    let servers: Vec<SocketAddr> = control::served_addresses(&listed).collect();
+    if servers.iter().any(|listening| server.is_at(*listening)) {
+        return Ok((path, text));
     }
+    let others: Vec<String> = servers.iter().map(|other| format!("http://{other}")).collect();
+    let whose = match &others[..] {
+        [] => String::new(),
+        others => format!(" (the one in {} is for {})", path.display(), others.join(", ")),
+    };
+    Err(none(whose).into())
 }
 
 /// What is in a file; none if it is not there.

@@ -7,6 +7,8 @@ mod hooks;
 #[cfg(feature = "serve")]
 pub(super) mod local;
 #[cfg(feature = "serve")]
+mod own;
+#[cfg(feature = "serve")]
 mod provider;
 #[cfg(feature = "serve")]
 mod running;

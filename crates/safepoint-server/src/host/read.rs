@@ -123,7 +123,13 @@ fn note(turns: &mut Turns, (position, at): (u64, Option<Timestamp>), fact: Journ
             (turn.outcome, turn.changed) = (Some(fate), at);
         }
         JournalFact::Quiet { turn, survivors } => {
-            turns.entry(turn.number()).or_default().survivors = Some(survivors);
+            let turn = turns.entry(turn.number()).or_default();
+            if let Some(receipt) = &mut turn.receipt {
+                let receipt = Arc::make_mut(receipt);
+                receipt.quiet_at = at.filter(|_| survivors.is_empty());
+                receipt.survivors.clone_from(&survivors);
+            }
+            turn.survivors = Some(survivors);
         }
         JournalFact::Forgotten { turn } => {
             turns.entry(turn.number()).or_default().outcome = Some(ItemOutcome::RolledBack(turn));

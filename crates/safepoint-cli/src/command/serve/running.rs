@@ -15,8 +15,10 @@ use url::Url;
 
 use super::{
     agents::{ServedAgent, WantedAgent, WantedAgents, wanted},
-    hooks, provider,
-    tokens::{make_own, own_file, place},
+    hooks,
+    own::{OwnToken, own_file},
+    provider,
+    tokens::place,
 };
 use crate::{
     args::{run::OnDisconnect, serve::ServeArgs},
@@ -103,11 +105,10 @@ async fn listen(
         server = server.tls(Tls::files(&files.cert, &files.key).context("the certificate of [server.tls]")?);
         scheme = "https";
     }
-    // Only now: where another server listens, that one's token stays as it is.
     let url = format!("{scheme}://{}", server.address());
-    let shown = make_own(server.address())?;
-    output::say_json(json!({ "listening": url, "token": shown }))?;
-    output::tell(format_args!("Serving at {url}; the token of this user is in {}", shown.display()));
+    let own = OwnToken::of(server.address())?;
+    output::say_json(json!({ "listening": url, "token": own.shown }))?;
+    output::tell(format_args!("Serving at {url}; the token of this user is in {}", own.shown.display()));
     let last = server.serve_until(async { _ = signals.next().await }).await;
     output::tell(format_args!(
         "Draining: turns stop within {} s; another signal stops them now",
@@ -121,7 +122,9 @@ async fn listen(
         // The drain goes no further by this branch: what it has stopped stays stopped, and the program ends.
         _ = signals.next() => output::tell("Stopping now"),
     }
-    Ok(last.finish().await)
+    let left = last.finish().await;
+    own.end()?;
+    Ok(left)
 }
 
 /// Where it listens: a token does not cross a network in the clear.
