@@ -54,6 +54,14 @@ pub(crate) struct ShownEvent {
     pub(crate) data: Value,
 }
 
+impl ShownEvent {
+    /// Whether the turn's own run did it. What a run below that does is the work of a call, which is shown.
+    pub(crate) fn is_root(&self) -> bool {
+        let path = &self.data["path"];
+        path.is_null() || path.as_array().is_some_and(Vec::is_empty)
+    }
+}
+
 /// A reader that is there before the item is pushed, so that it misses nothing of it.
 pub(crate) struct ReadyReader(Reader);
 

@@ -88,6 +88,20 @@ async fn the_answer_is_the_last_message_of_the_turn() {
     world.end().await;
 }
 
+/// S13.28: what a sub-agent says is the work of a call, and no part of the answer.
+#[tokio::test]
+async fn what_a_sub_agent_says_is_no_answer() {
+    let child = says([Reply::pieces(["Be", "low."])]).build();
+    let root = says([Reply::call("reader", json!({"task": "Read."})), Reply::pieces(["A", "bove."])]);
+    let world = world(root.child(child.as_subagent("reader", "reads"))).await;
+    let params = json!({"message": message("m-1", "Go.")});
+    let pieces = world.client.streamed("SendStreamingMessage", params).await.pieces().await;
+    assert_eq!(states(&pieces).last().unwrap(), "COMPLETED", "{pieces:?}");
+    assert_eq!(text(&pieces), "Above.");
+    assert!(!json!(pieces).to_string().contains("low."), "{pieces:?}");
+    world.end().await;
+}
+
 /// S13.19: who subscribes to a task with a question waits with it, sees what follows the answer, and every reader sees the same.
 #[tokio::test]
 async fn a_subscriber_waits_at_a_question() {

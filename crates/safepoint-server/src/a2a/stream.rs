@@ -158,11 +158,10 @@ impl TaskStream {
             }
             self.from = position + 1;
         }
-        let data = &event.data;
-        // What child runs say is no answer of the agent.
-        if data["path"].as_str().is_some_and(|path| !path.is_empty()) {
+        if !event.is_root() {
             return Ok(());
         }
+        let data = &event.data;
         let (round, text) = (data["round"].as_u64(), data["text"].as_str().unwrap_or_default());
         let piece = match event.kind.as_str() {
             "turn_started" => {
