@@ -1,7 +1,7 @@
 //! Streams of a task: the task first, then what happens, to its end.
 
 use safepoint::tool;
-use safepoint_testkit::{script::Reply, wait::InTime as _};
+use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{id, message, over, question, state, to_task, world, yes};
@@ -148,6 +148,30 @@ async fn who_subscribes_later_has_the_whole_answer() {
     pieces.extend(early.pieces().in_time("the end of a stream").await);
     later.extend(late.pieces().in_time("the end of a stream").await);
     assert_eq!((text(&pieces), text(&later)), ("One, two, three.".to_owned(), "One, two, three.".to_owned()));
+    world.end().await;
+}
+
+/// S13.29: a message that is sent again is the same task, and its stream says what the agent says from there on.
+#[tokio::test]
+async fn the_stream_of_a_message_that_is_sent_again_is_not_silent() {
+    let tools = GateTools::new();
+    let looks = |text: &str| Reply::text(text).and_call("wait", json!({}));
+    let replies = [looks("I look."), looks("I look again."), Reply::text("Done.")];
+    let world = world(says(replies).tool(tools.gated("wait"))).await;
+    let params = json!({"message": message("m-1", "Go.")});
+    let mut first = world.client.streamed("SendStreamingMessage", params.clone()).await;
+    let task = first.piece().await.unwrap()["task"]["id"].clone();
+    tools.gate().came(1).in_time("the first call").await;
+    let mut again = world.client.streamed("SendStreamingMessage", params).await;
+    let mut pieces = vec![again.piece().await.unwrap()];
+    assert_eq!((&pieces[0]["task"]["id"], &*text(&pieces)), (&task, "I look."));
+    tools.gate().let_pass(1);
+    while text(&pieces) != "I look again." {
+        pieces.push(again.piece().in_time("what is said while the turn runs").await.unwrap());
+    }
+    tools.gate().open_for_all();
+    pieces.extend(again.pieces().in_time("the end of a stream").await);
+    assert_eq!(text(&pieces), "Done.");
     world.end().await;
 }
 

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     access::AccessScope,
     answer::ItemState,
-    caller::{Caller, Kept, Owner, SessionMake, items::ItemPush},
-    follow::{ItemEvents, ReadyReader},
+    caller::{Caller, Kept, SessionMake, items::ItemPush},
+    follow::ItemEvents,
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
@@ -24,7 +24,7 @@ use crate::{
 /// Where a message went.
 pub(super) struct TakenMessage {
     pub(super) task: KeptTask,
-    /// What happens with the task from the message on, if that is read and the message began the task.
+    /// What happens with the task, if that is read.
     pub(super) events: Option<ItemEvents>,
     /// The item of a message that steers.
     pub(super) steer: Option<u64>,
@@ -56,7 +56,13 @@ pub(super) async fn take(
             if sent.context.as_ref().is_some_and(|named| *named != context(&task.kept)) {
                 return Err(Problem::bad_request("`message.contextId` is not the context of the task"));
             }
-            to_task(by, task, sent).await
+            // First: without a reader nothing is decided, and nothing steers.
+            let events = match is_read {
+                IsRead::Yes => Some(ItemEvents::of(by, &task.kept, task.item).await?),
+                IsRead::No => None,
+            };
+            let steer = to_task(by, &task, sent).await?;
+            Ok(TakenMessage { task, events, steer })
         }
         None => begin(by, agent, sent, is_read).await,
     }
@@ -72,14 +78,14 @@ async fn begin(by: &Caller, agent: &str, sent: &SentMessage, is_read: IsRead) ->
     drop(item.encoded()?);
     let kept = session(by, agent, sent).await?;
     let owner = by.owner(&kept).await?;
-    // The reader is there before the item, so that it misses nothing of it.
-    let ready = match (&owner, is_read) {
-        (Owner::Here(_), IsRead::Yes) => Some(ReadyReader::of(by, &kept).await?),
-        _ => None,
+    let (item, events) = match is_read {
+        IsRead::No => (by.push(&kept, &owner, &item).await?.number, None),
+        IsRead::Yes => {
+            let (item, events) = ItemEvents::push(by, &kept, &owner, &item).await?;
+            (item, Some(events))
+        }
     };
-    let pushed = by.push(&kept, &owner, &item).await?;
-    let events = ready.map(|ready| ItemEvents::behind(ready, by, &kept, pushed.number));
-    Ok(TakenMessage { task: KeptTask { kept, item: pushed.number }, events, steer: None })
+    Ok(TakenMessage { task: KeptTask { kept, item }, events, steer: None })
 }
 
 /// The session of the context that the message names, or of the message itself.
@@ -104,12 +110,12 @@ fn hidden_is(problem: &Problem) -> bool {
     problem.code() == "no_such_session"
 }
 
-async fn to_task(by: &Caller, task: KeptTask, sent: &SentMessage) -> Answered<TakenMessage> {
+/// Answers with the item of a message that steers.
+async fn to_task(by: &Caller, task: &KeptTask, sent: &SentMessage) -> Answered<Option<u64>> {
     let item = task.item(by).await?;
     let state = TaskState::of(&item);
     if state == TaskState::InputRequired || !sent.decisions.is_empty() {
-        answer(by, &task, sent, state).await?;
-        return Ok(TakenMessage { task, events: None, steer: None });
+        return answer(by, task, sent, state).await.map(|()| None);
     }
     by.needs(AccessScope::Talk, Refuses::UnderLoad)?;
     let turn = match (state, item.turn.as_deref().map(str::parse::<TurnId>)) {
@@ -125,7 +131,7 @@ async fn to_task(by: &Caller, task: KeptTask, sent: &SentMessage) -> Answered<Ta
     let push = ItemPush { text: sent.text.clone(), policy, key: Some(sent.id.clone()) };
     let owner = by.owner(&task.kept).await?;
     let pushed = by.push(&task.kept, &owner, &push).await.map_err(undelivered)?;
-    Ok(TakenMessage { task, events: None, steer: Some(pushed.number) })
+    Ok(Some(pushed.number))
 }
 
 fn over(state: TaskState) -> Problem {

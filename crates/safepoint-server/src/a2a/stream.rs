@@ -65,7 +65,7 @@ struct SaidText {
 }
 
 impl TaskStream {
-    /// A reader of the task, behind `events` if the task was begun with them.
+    /// A reader of the task, by these events of it if there are any.
     ///
     /// # Errors
     /// `too_many_readers`, and the store's.
@@ -87,7 +87,7 @@ impl TaskStream {
             stage: TaskStage::Over,
             ready: VecDeque::from([json!({"task": view.value(history)})]),
             known: view.state,
-            from: if events.is_some() { 0 } else { head },
+            from: head,
             said: SaidText::default(),
         };
         match (view.state, events) {

@@ -27,8 +27,8 @@ use super::{
 use crate::{
     access::AccessScope,
     answer::{ItemAnswer, ItemState},
-    caller::{Caller, Owner, SessionMake, items::ItemPush},
-    follow::{ItemEvent, ItemEvents, ReadyReader, SuspendedEvent, SuspendedItem},
+    caller::{Caller, SessionMake, items::ItemPush},
+    follow::{ItemEvent, ItemEvents, SuspendedEvent, SuspendedItem},
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
@@ -79,12 +79,13 @@ pub(super) async fn answer(
         Some(named) => {
             let call = KeptCall::find(&by, &tool.agent, named).await?;
             let given = request.input_responses.clone().unwrap_or_default();
+            // First: without a reader nothing is decided.
+            let events = ItemEvents::of(&by, &call.kept, call.number).await?;
             let mut open = OpenCall { by, call, link: tool.link.clone(), asks, is_over: true };
             if !open.call.decide(&open.by, &given).await? {
                 let rest = open.call.item(&open.by).await?;
                 return open.result(rest).await;
             }
-            let events = ItemEvents::of(&open.by, &open.call.kept, open.call.number).await?;
             open.is_over = false;
             (open, events)
         }
@@ -148,16 +149,7 @@ async fn push(by: &Caller, agent: &str, arguments: &Value) -> Answered<(KeptCall
         _ => return Err(Problem::bad_request("`session` is a text")),
     };
     let owner = by.owner(&kept).await?;
-    // The reader is there before the item, so that it misses nothing of it.
-    let ready = match &owner {
-        Owner::Here(_) => Some(ReadyReader::of(by, &kept).await?),
-        Owner::Elsewhere => None,
-    };
-    let number = by.push(&kept, &owner, &item).await?.number;
-    let events = match ready {
-        Some(ready) => ItemEvents::behind(ready, by, &kept, number),
-        None => ItemEvents::of(by, &kept, number).await?,
-    };
+    let (number, events) = ItemEvents::push(by, &kept, &owner, &item).await?;
     Ok((KeptCall { kept, number }, events))
 }
 

@@ -25,7 +25,7 @@ use crate::{
     },
     follow::{asked_by, recorded},
     host::read,
-    load::Load,
+    load::{Load, ReaderPlace},
     problem::{Answered, Problem},
     routes::{Call, json},
 };
@@ -198,7 +198,8 @@ pub(super) async fn retrieve(call: Call) -> Answered<Response> {
     let response = KeptResponse::find(&call.by, call.param("response")).await?;
     let after = call.query::<u64>("starting_after")?;
     if call.query::<bool>("stream")?.unwrap_or_default() {
-        return stream::response(response, after).await;
+        let place = ReaderPlace::take(&call.by.load, call.by.who.name())?;
+        return stream::response(place, response, after).await;
     }
     json(StatusCode::OK, &response.object().await?)
 }
