@@ -3,6 +3,7 @@
 use safepoint::{
     approval::{ApprovalRequest, Decision},
     ids::TurnId,
+    raw::store::{ApprovalRow, ApprovalState},
     session::{IfUndelivered, Policy},
     steer::SteerTiming,
 };
@@ -110,28 +111,45 @@ fn hidden_is(problem: &Problem) -> bool {
     problem.code() == "no_such_session"
 }
 
-/// Answers with the item of a message that steers.
+/// Takes a message for the task; gives the item of one that steers. One that is sent again is what it was before, whatever the task is
+/// by now.
 async fn to_task(by: &Caller, task: &KeptTask, sent: &SentMessage) -> Answered<Option<u64>> {
+    if !sent.decisions.is_empty() {
+        return decided(by, task, sent).await.map(|()| None);
+    }
     let item = task.item(by).await?;
     let state = TaskState::of(&item);
-    if state == TaskState::InputRequired || !sent.decisions.is_empty() {
-        return answer(by, task, sent, state).await.map(|()| None);
+    let rows = by.store().approvals(task.kept.id()).await?;
+    if is_answer(by, sent, &rows) {
+        return answer(by, task, sent, &rows).await.map(|()| None);
+    }
+    let turn = item.turn.as_deref().and_then(|turn| turn.parse::<TurnId>().ok());
+    let steer = turn.map(|turn| ItemPush {
+        text: sent.text.clone(),
+        policy: Policy::SteerTurn(turn, SteerTiming::NextRequest, IfUndelivered::Return),
+        key: Some(sent.id.clone()),
+    });
+    if let Some(steer) = steer.as_ref().filter(|steer| !steer.text.trim().is_empty())
+        && let Some(number) = by.known(&task.kept, steer).await?
+    {
+        by.needs(AccessScope::Talk, Refuses::UnderLoad)?;
+        return Ok(Some(number));
+    }
+    if state == TaskState::InputRequired {
+        return answer(by, task, sent, &rows).await.map(|()| None);
     }
     by.needs(AccessScope::Talk, Refuses::UnderLoad)?;
-    let turn = match (state, item.turn.as_deref().map(str::parse::<TurnId>)) {
-        (TaskState::Working, Some(Ok(turn))) => turn,
-        (TaskState::Working | TaskState::Submitted, _) => {
-            return Err(refusal::unsupported(
-                "the task has not begun: send the message again, or in its context",
-            ));
+    match (state, steer) {
+        (TaskState::Working, Some(steer)) => {
+            let owner = by.owner(&task.kept).await?;
+            let pushed = by.push(&task.kept, &owner, &steer).await.map_err(undelivered)?;
+            Ok(Some(pushed.number))
         }
-        (state, _) => return Err(over(state)),
-    };
-    let policy = Policy::SteerTurn(turn, SteerTiming::NextRequest, IfUndelivered::Return);
-    let push = ItemPush { text: sent.text.clone(), policy, key: Some(sent.id.clone()) };
-    let owner = by.owner(&task.kept).await?;
-    let pushed = by.push(&task.kept, &owner, &push).await.map_err(undelivered)?;
-    Ok(Some(pushed.number))
+        (TaskState::Working | TaskState::Submitted, _) => {
+            Err(refusal::unsupported("the task has not begun: send the message again, or in its context"))
+        }
+        (state, _) => Err(over(state)),
+    }
 }
 
 fn over(state: TaskState) -> Problem {
@@ -163,43 +181,54 @@ pub(super) async fn delivered(by: &Caller, task: &KeptTask, steer: u64) -> Answe
     }
 }
 
-/// Answers the questions of the task: those that the decisions name, or by its text all that there are.
-async fn answer(by: &Caller, task: &KeptTask, sent: &SentMessage, state: TaskState) -> Answered<()> {
+/// Takes the decisions as data.
+async fn decided(by: &Caller, task: &KeptTask, sent: &SentMessage) -> Answered<()> {
     by.needs(AccessScope::Approve, Refuses::Never)?;
-    if !sent.decisions.is_empty() {
-        for sent in &sent.decisions {
-            let digest = sent.digest.clone();
-            drop(by.decide(&task.kept, &sent.approval, digest, &sent.decision).await?);
-        }
-        return Ok(());
+    for sent in &sent.decisions {
+        drop(by.decide(&task.kept, &sent.approval, sent.digest.clone(), &sent.decision).await?);
     }
+    Ok(())
+}
+
+/// Whether a text can be nothing but an answer: a yes that names one of these questions, or a no that answered one of them before.
+fn is_answer(by: &Caller, sent: &SentMessage, rows: &[ApprovalRow]) -> bool {
+    match sent.words() {
+        AnswerWords::Yes(to) => named(rows, to).is_some(),
+        AnswerWords::No(_) => by.has_denied(rows, &sent.id),
+    }
+}
+
+/// The question of this code; one that is open first.
+fn named<'a>(rows: &'a [ApprovalRow], to: &str) -> Option<&'a ApprovalRow> {
+    let all = || rows.iter().filter(|row| code(&row.asked.id) == to);
+    all().find(|row| row.state == ApprovalState::Open).or_else(|| all().next_back())
+}
+
+/// Answers questions of the task by a text: the one that a yes names, or with a no all that are open.
+async fn answer(by: &Caller, task: &KeptTask, sent: &SentMessage, rows: &[ApprovalRow]) -> Answered<()> {
+    by.needs(AccessScope::Approve, Refuses::Never)?;
     if sent.text.trim().is_empty() {
         return Err(Problem::bad_request("an answer says something"));
     }
-    let questions = by.questions(task.kept.id()).await?;
-    if questions.is_empty() {
-        return Err(over(state));
+    if !is_answer(by, sent, rows) && rows.iter().all(|row| row.state != ApprovalState::Open) {
+        return Err(refusal::unsupported("the question was answered before"));
     }
     match sent.words() {
         AnswerWords::Yes(to) => {
-            let asked = questions.iter().find(|asked| code(&asked.id) == to);
-            let asked = asked.ok_or_else(|| unclear(&questions))?;
+            let asked = &named(rows, to).ok_or_else(|| unclear(rows))?.asked;
             drop(by.decide(&task.kept, asked.id.as_str(), asked.digest.clone(), &Decision::Approve).await?);
         }
-        AnswerWords::No(words) => {
-            let decision = Decision::deny(words.to_owned());
-            for asked in questions {
-                drop(by.decide(&task.kept, asked.id.as_str(), asked.digest, &decision).await?);
-            }
-        }
+        AnswerWords::No(words) => by.deny(&task.kept, rows, (words, &sent.id)).await?,
     }
     Ok(())
 }
 
 /// A yes that names no question which is open: nothing is decided.
-fn unclear(questions: &[ApprovalRequest]) -> Problem {
-    let asked = questions.iter().map(|asked| format!("`approve {}` for {}", code(&asked.id), asked.tool));
-    let all: Vec<String> = asked.collect();
+fn unclear(rows: &[ApprovalRow]) -> Problem {
+    let open = rows.iter().filter(|row| row.state == ApprovalState::Open);
+    let asked = open.filter_map(|row| serde_json::from_slice::<ApprovalRequest>(&row.asked.bytes).ok());
+    let all: Vec<String> =
+        asked.map(|asked| format!("`approve {}` for {}", code(&asked.id), asked.tool)).collect();
     Problem::bad_request(format!("say which question you approve: {}", all.join(", ")))
 }
 
