@@ -1,7 +1,5 @@
 //! The operations, the same over each binding.
 
-use std::time::Duration;
-
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -11,7 +9,7 @@ use super::{
     refusal,
     send::{self, IsRead},
     stream::{AtQuestion, TaskStream},
-    task::KeptTask,
+    task::{KeptTask, hidden},
 };
 use crate::{
     access::AccessScope,
@@ -19,9 +17,6 @@ use crate::{
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
-
-/// How often a request that waits looks whether the server ends.
-pub(super) const LOOK: Duration = Duration::from_millis(500);
 
 /// What a client asks for. Exhaustive: what A2A has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +112,7 @@ async fn sent(by: &Caller, agent: &str, params: &Value) -> Answered<OperationAns
     let sent = SentMessage::read(params)?;
     let taken = send::take(by, agent, &sent, IsRead::No).await?;
     if !sent.is_answered_at_once {
-        send::rested(by, &taken.task).await?;
+        drop(by.rested_or_left(&taken.task.kept, taken.task.item).await.map_err(hidden)?);
         if let Some(steer) = taken.steer {
             send::delivered(by, &taken.task, steer).await?;
         }

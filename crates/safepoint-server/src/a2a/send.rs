@@ -11,11 +11,10 @@ use safepoint::{
 use super::{
     message::{AnswerWords, SentMessage, code},
     refusal,
-    task::{KeptTask, TaskState, context, hidden},
+    task::{KeptTask, TaskState, context},
 };
 use crate::{
     access::AccessScope,
-    answer::ItemState,
     caller::{Caller, Kept, SessionMake, items::ItemPush},
     follow::ItemEvents,
     problem::{Answered, Problem},
@@ -230,21 +229,4 @@ fn unclear(rows: &[ApprovalRow]) -> Problem {
     let all: Vec<String> =
         asked.map(|asked| format!("`approve {}` for {}", code(&asked.id), asked.tool)).collect();
     Problem::bad_request(format!("say which question you approve: {}", all.join(", ")))
-}
-
-/// Waits until the task is at rest: over, or with a question. It is as it is then, or when the server ends.
-///
-/// # Errors
-/// The store's.
-///
-/// # Cancel safety
-/// Nothing is lost.
-pub(super) async fn rested(by: &Caller, task: &KeptTask) -> Answered<()> {
-    loop {
-        let item = by.rested(&task.kept, task.item, super::operation::LOOK).await.map_err(hidden)?;
-        let is_ended = by.host.is_draining() && by.host.opened(task.kept.id()).is_none();
-        if item.state == ItemState::Rest || is_ended {
-            return Ok(());
-        }
-    }
 }

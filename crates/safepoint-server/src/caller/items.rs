@@ -31,6 +31,8 @@ use crate::{
 const INBOX: usize = 1_024;
 /// How often an item of another process is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often a request that waits for an item looks whether the server ends.
+const LOOK_FOR_END: Duration = Duration::from_millis(500);
 
 /// An item before it is pushed.
 #[derive(Clone, Debug)]
@@ -207,6 +209,23 @@ impl Caller {
             answer = view(&self.host, session, number).await?;
         }
         Ok(answer)
+    }
+
+    /// Where an item is, once it is at rest, or when this server ends and its session is given back.
+    ///
+    /// # Errors
+    /// As [`rested`](Self::rested).
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn rested_or_left(&self, kept: &Kept, number: u64) -> Answered<ItemAnswer> {
+        loop {
+            let item = self.rested(kept, number, LOOK_FOR_END).await?;
+            let is_left = self.host.is_draining() && self.host.opened(kept.id()).is_none();
+            if item.state == ItemState::Rest || is_left {
+                return Ok(item);
+            }
+        }
     }
 
     /// Withdraws an item that no turn has.

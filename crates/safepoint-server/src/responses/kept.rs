@@ -34,8 +34,6 @@ use crate::{
 const CANCEL_WITHIN: Duration = Duration::from_secs(20);
 /// How often it is looked at then.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a look at an item waits at most before the next one.
-const WAIT: Duration = Duration::from_secs(5);
 
 /// A response that is kept.
 #[derive(Clone)]
@@ -176,7 +174,7 @@ impl KeptResponse {
         Ok(error.map(|ErrorReport { code, message, .. }| ResponseError { code, message }))
     }
 
-    /// The response once it is over.
+    /// The response once it is over; as it is when the server ends before that.
     ///
     /// # Errors
     /// The store's.
@@ -185,9 +183,9 @@ impl KeptResponse {
     /// Nothing is lost: the turn continues.
     pub(super) async fn over(&self) -> Answered<Value> {
         loop {
-            drop(self.by.rested(&self.kept, self.number, WAIT).await?);
+            let item = self.by.rested_or_left(&self.kept, self.number).await?;
             let fold = self.folded().await?;
-            if fold.facts.status.is_over() {
+            if fold.facts.status.is_over() || item.state != ItemState::Rest {
                 return self.shown(&fold).await;
             }
         }
