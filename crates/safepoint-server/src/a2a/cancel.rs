@@ -11,10 +11,7 @@ use super::{
 };
 use crate::{
     access::AccessScope,
-    caller::{
-        Caller,
-        stops::{StopWait, StoppedItem},
-    },
+    caller::{Caller, stops::StopWait},
     load::Load,
     problem::{Answered, Problem},
     routes::table::Refuses,
@@ -40,11 +37,10 @@ pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<Ta
         return over(by, &task).await;
     }
     Load::count(&by.load.stops);
-    let session = task.kept.id();
     match by.stop_item(&task.kept, task.item, request(by.who.name()), QueueAfterStop::Continues).await {
-        Ok(StoppedItem::Withdrawn) => task.view(by).await,
-        Ok(StoppedItem::Stopping(reached)) => {
-            drop(by.stopped(session, reached, (StopWait::Quiet, Instant::now() + WITHIN)).await?);
+        Ok(stopped) => {
+            let wait = (StopWait::Quiet, Instant::now() + WITHIN);
+            drop(by.item_stopped(&task.kept, task.item, stopped, wait).await?);
             task.view(by).await
         }
         Err(problem) if problem.code() == "too_late" => over(by, &task).await,

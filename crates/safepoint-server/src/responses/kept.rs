@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{http::StatusCode, response::Response};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use safepoint::{event::ErrorReport, session::QueueAfterStop};
 
@@ -18,11 +18,7 @@ use super::{
 use crate::{
     answer::{CRASHED, ItemState},
     ask::StopAsk,
-    caller::{
-        Caller, Kept,
-        items::view,
-        stops::{StopWait, StoppedItem},
-    },
+    caller::{Caller, Kept, items::view, stops::StopWait},
     follow::{asked_by, recorded},
     host::read,
     load::{Load, ReaderPlace},
@@ -32,8 +28,6 @@ use crate::{
 
 /// How long a cancel waits until the turn has settled.
 const CANCEL_WITHIN: Duration = Duration::from_secs(20);
-/// How often it is looked at then.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// A response that is kept.
 #[derive(Clone)]
@@ -218,20 +212,15 @@ pub(super) async fn cancel(call: Call) -> Answered<Response> {
     // At once: at its next safe point it would often be completed.
     let request = StopAsk { mode: Some("now".to_owned()), ..StopAsk::default() }.request(by.who.name())?;
     match by.stop_item(kept, response.number, request, QueueAfterStop::Continues).await {
-        Ok(StoppedItem::Withdrawn) => {}
-        Ok(StoppedItem::Stopping(reached)) => {
-            drop(by.stopped(kept.id(), reached, (StopWait::Settled, over)).await?);
+        Ok(stopped) => {
+            let wait = (StopWait::Settled, over);
+            drop(by.item_stopped(kept, response.number, stopped, wait).await?);
         }
         // It was over before the stop; how, is seen below.
         Err(problem) if problem.code() == "too_late" => {}
         Err(problem) => return Err(problem),
     }
     let mut fold = response.folded().await?;
-    // A question is withdrawn once its turn is read again.
-    while (!fold.facts.status.is_over() || fold.is_asked()) && Instant::now() < over {
-        sleep(LOOK).await;
-        fold = response.folded().await?;
-    }
     match fold.facts.status {
         ResponseStatus::Completed | ResponseStatus::Failed if !fold.is_asked() => {
             return Err(too_late(&fold));
