@@ -11,7 +11,7 @@ use safepoint::{
 use super::{
     message::{AnswerWords, SentMessage, code},
     refusal,
-    task::{KeptTask, TaskState, context},
+    task::{KeptTask, TaskState, context, context_key, session_named},
 };
 use crate::{
     access::AccessScope,
@@ -90,24 +90,16 @@ async fn begin(by: &Caller, agent: &str, sent: &SentMessage, is_read: IsRead) ->
 
 /// The session of the context that the message names, or of the message itself.
 async fn session(by: &Caller, agent: &str, sent: &SentMessage) -> Answered<Kept> {
-    let (key, named) = match &sent.context {
-        Some(context) => {
-            match by.session(context).await {
-                Ok(kept) if kept.setup.agent == agent => return Ok(kept),
-                Ok(_) => {}
-                Err(problem) if hidden_is(&problem) => {}
-                Err(problem) => return Err(problem),
-            }
-            (format!("a2a:context:{agent}:{context}"), Some(context.clone()))
-        }
-        None => (format!("a2a:message:{agent}:{}", sent.id), None),
+    let key = match &sent.context {
+        Some(context) => match session_named(by, agent, context).await? {
+            Some(kept) => return Ok(kept),
+            None => context_key(agent, context),
+        },
+        None => format!("a2a:message:{agent}:{}", sent.id),
     };
+    let named = sent.context.clone();
     let make = SessionMake { agent: Some(agent.to_owned()), key: Some(key), named, ..SessionMake::default() };
     Ok(by.make(make).await?.0)
-}
-
-fn hidden_is(problem: &Problem) -> bool {
-    problem.code() == "no_such_session"
 }
 
 /// Takes a message for the task; gives the item of one that steers. One that is sent again is what it was before, whatever the task is

@@ -13,7 +13,10 @@ use super::{
 };
 use crate::{
     answer::{ItemAnswer, ItemState, TurnAnswer},
-    caller::{Caller, Kept, items::view},
+    caller::{
+        Caller, Kept,
+        items::{ReadItems, view},
+    },
     host::read::{self, TurnRead},
     problem::{Answered, Problem},
 };
@@ -165,16 +168,25 @@ impl KeptTask {
     /// The task as it is now.
     ///
     /// # Errors
-    /// `no_such_task`, and the store's.
+    /// The store's.
     ///
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn view(&self, by: &Caller) -> Answered<TaskView> {
-        let item = self.item(by).await?;
-        let inbox = by.store().inbox(self.kept.id()).await?;
-        let turns = read::turns(by.store(), self.kept.id()).await?;
-        let row = inbox.iter().find(|row| row.number == self.item);
-        let found = read::turn_of(&turns, self.item);
+        self.view_in(by, &ReadItems::of(&by.host, self.kept.id()).await?).await
+    }
+
+    /// The task, by what was read of its session.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn view_in(&self, by: &Caller, all: &ReadItems) -> Answered<TaskView> {
+        let item = all.answer(self.item);
+        let row = all.inbox.iter().find(|row| row.number == self.item);
+        let found = read::turn_of(&all.turns, self.item);
         let state = TaskState::of(&item);
         let questions = match state {
             TaskState::InputRequired => by.questions(self.kept.id()).await?,
@@ -331,6 +343,26 @@ impl TaskView {
 /// The name of a session's context, as its client has it.
 pub(super) fn context(kept: &Kept) -> String {
     kept.setup.named.clone().unwrap_or_else(|| kept.id().to_string())
+}
+
+/// The key of the session whose context its client has named so.
+pub(super) fn context_key(agent: &str, context: &str) -> String {
+    format!("a2a:context:{agent}:{context}")
+}
+
+/// The agent's session with this id, if the caller sees it: its context has the same name.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(super) async fn session_named(by: &Caller, agent: &str, id: &str) -> Answered<Option<Kept>> {
+    match by.session(id).await {
+        Ok(kept) => Ok(Some(kept).filter(|kept| kept.setup.agent == agent)),
+        Err(problem) if problem.status() == StatusCode::NOT_FOUND => Ok(None),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// The artifact with this text.
