@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::{
     message::{HistoryLength, count, field, text, wrong},
-    task::{KeptTask, TaskState, TaskView, context_key, session_named},
+    task::{TaskState, TaskView, context_key, session_named},
 };
 use crate::{
-    caller::{Caller, Kept, items::ReadItems},
+    caller::{Caller, Kept, KeptItem, items::ReadItems},
     host::setup::Setup,
     problem::Answered,
 };
@@ -52,9 +52,9 @@ pub(super) async fn list(by: &Caller, agent: &str, params: &Value) -> Answered<V
     let mut found: Vec<(TaskPlace, TaskView)> = Vec::new();
     for kept in sessions(by, agent, filter.context.as_deref()).await? {
         let all = ReadItems::of(&by.host, kept.id()).await?;
-        for item in tasks(&all) {
-            let task = KeptTask { kept: kept.clone(), item };
-            let view = task.view_in(by, &all).await?;
+        for number in tasks(&all) {
+            let task = KeptItem { kept: kept.clone(), number };
+            let view = TaskView::among(by, &task, &all).await?;
             let place = (view.since().unwrap_or(kept.row.created), task.name().to_string());
             if filter.state.is_none_or(|state| state == view.state)
                 && filter.since.is_none_or(|since| since <= place.0)

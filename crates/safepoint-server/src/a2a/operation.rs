@@ -9,11 +9,11 @@ use super::{
     refusal,
     send::{self, IsRead},
     stream::{AtQuestion, TaskStream},
-    task::{KeptTask, hidden},
+    task::TaskView,
 };
 use crate::{
     access::AccessScope,
-    caller::Caller,
+    caller::{Caller, KeptItem, named::hidden},
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
@@ -71,8 +71,8 @@ impl Operation {
             Self::Get => {
                 by.needs(AccessScope::Read, Refuses::UnderLoad)?;
                 let history = HistoryLength::read(params)?;
-                let task = KeptTask::find(by, &agent, &task_id(params)?).await?;
-                Ok(OperationAnswer::Value(task.view(by).await?.value(history)))
+                let task = KeptItem::find(by, &agent, &task_id(params)?).await?;
+                Ok(OperationAnswer::Value(TaskView::of(by, &task).await?.value(history)))
             }
             Self::List => {
                 by.needs(AccessScope::Read, Refuses::UnderLoad)?;
@@ -112,12 +112,12 @@ async fn sent(by: &Caller, agent: &str, params: &Value) -> Answered<OperationAns
     let sent = SentMessage::read(params)?;
     let taken = send::take(by, agent, &sent, IsRead::No).await?;
     if !sent.is_answered_at_once {
-        drop(by.rested_or_left(&taken.task.kept, taken.task.item).await.map_err(hidden)?);
+        drop(by.rested_or_left(&taken.task.kept, taken.task.number).await.map_err(hidden)?);
         if let Some(steer) = taken.steer {
             send::delivered(by, &taken.task, steer).await?;
         }
     }
-    let task = taken.task.view(by).await?.value(sent.history);
+    let task = TaskView::of(by, &taken.task).await?.value(sent.history);
     Ok(OperationAnswer::Value(json!({"task": task})))
 }
 
@@ -131,8 +131,8 @@ async fn streamed(by: &Caller, agent: &str, params: &Value) -> Answered<Operatio
 
 async fn subscribed(by: &Caller, agent: &str, params: &Value) -> Answered<OperationAnswer> {
     by.needs(AccessScope::Read, Refuses::UnderLoad)?;
-    let task = KeptTask::find(by, agent, &task_id(params)?).await?;
-    let state = task.view(by).await?.state;
+    let task = KeptItem::find(by, agent, &task_id(params)?).await?;
+    let state = TaskView::of(by, &task).await?.state;
     if state.is_terminal() {
         let problem: Problem = refusal::unsupported(format!("the task is over: {}", state.as_str()));
         return Err(problem);

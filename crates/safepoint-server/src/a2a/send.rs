@@ -11,11 +11,11 @@ use safepoint::{
 use super::{
     message::{AnswerWords, SentMessage, code},
     refusal,
-    task::{KeptTask, TaskState, context, context_key, session_named},
+    task::{TaskState, context, context_key, session_named},
 };
 use crate::{
     access::AccessScope,
-    caller::{Caller, Kept, SessionMake, items::ItemPush},
+    caller::{Caller, Kept, KeptItem, SessionMake, items::ItemPush},
     follow::ItemEvents,
     problem::{Answered, Problem},
     routes::table::Refuses,
@@ -23,7 +23,7 @@ use crate::{
 
 /// Where a message went.
 pub(super) struct TakenMessage {
-    pub(super) task: KeptTask,
+    pub(super) task: KeptItem,
     /// What happens with the task, if that is read.
     pub(super) events: Option<ItemEvents>,
     /// The item of a message that steers.
@@ -52,13 +52,13 @@ pub(super) async fn take(
 ) -> Answered<TakenMessage> {
     match &sent.task {
         Some(task) => {
-            let task = KeptTask::find(by, agent, task).await?;
+            let task = KeptItem::find(by, agent, task).await?;
             if sent.context.as_ref().is_some_and(|named| *named != context(&task.kept)) {
                 return Err(Problem::bad_request("`message.contextId` is not the context of the task"));
             }
             // First: without a reader nothing is decided, and nothing steers.
             let events = match is_read {
-                IsRead::Yes => Some(ItemEvents::of(by, &task.kept, task.item).await?),
+                IsRead::Yes => Some(ItemEvents::of(by, &task.kept, task.number).await?),
                 IsRead::No => None,
             };
             let steer = to_task(by, &task, sent).await?;
@@ -85,7 +85,7 @@ async fn begin(by: &Caller, agent: &str, sent: &SentMessage, is_read: IsRead) ->
             (item, Some(events))
         }
     };
-    Ok(TakenMessage { task: KeptTask { kept, item }, events, steer: None })
+    Ok(TakenMessage { task: KeptItem { kept, number: item }, events, steer: None })
 }
 
 /// The session of the context that the message names, or of the message itself.
@@ -104,7 +104,7 @@ async fn session(by: &Caller, agent: &str, sent: &SentMessage) -> Answered<Kept>
 
 /// Takes a message for the task; gives the item of one that steers. One that is sent again is what it was before, whatever the task is
 /// by now.
-async fn to_task(by: &Caller, task: &KeptTask, sent: &SentMessage) -> Answered<Option<u64>> {
+async fn to_task(by: &Caller, task: &KeptItem, sent: &SentMessage) -> Answered<Option<u64>> {
     if !sent.decisions.is_empty() {
         return decided(by, task, sent).await.map(|()| None);
     }
@@ -164,8 +164,8 @@ fn undelivered(problem: Problem) -> Problem {
 ///
 /// # Cancel safety
 /// Nothing is lost.
-pub(super) async fn delivered(by: &Caller, task: &KeptTask, steer: u64) -> Answered<()> {
-    let item = KeptTask { item: steer, ..task.clone() }.item(by).await?;
+pub(super) async fn delivered(by: &Caller, task: &KeptItem, steer: u64) -> Answered<()> {
+    let item = KeptItem { number: steer, ..task.clone() }.item(by).await?;
     match item.outcome {
         Some("returned") => Err(refusal::unsupported("the task ended before the message reached it")),
         _ => Ok(()),
@@ -173,7 +173,7 @@ pub(super) async fn delivered(by: &Caller, task: &KeptTask, steer: u64) -> Answe
 }
 
 /// Takes the decisions as data.
-async fn decided(by: &Caller, task: &KeptTask, sent: &SentMessage) -> Answered<()> {
+async fn decided(by: &Caller, task: &KeptItem, sent: &SentMessage) -> Answered<()> {
     by.needs(AccessScope::Approve, Refuses::Never)?;
     for sent in &sent.decisions {
         drop(by.decide(&task.kept, &sent.approval, sent.digest.clone(), &sent.decision).await?);
@@ -196,7 +196,7 @@ fn named<'a>(rows: &'a [ApprovalRow], to: &str) -> Option<&'a ApprovalRow> {
 }
 
 /// Answers questions of the task by a text: the one that a yes names, or with a no all that are open.
-async fn answer(by: &Caller, task: &KeptTask, sent: &SentMessage, rows: &[ApprovalRow]) -> Answered<()> {
+async fn answer(by: &Caller, task: &KeptItem, sent: &SentMessage, rows: &[ApprovalRow]) -> Answered<()> {
     by.needs(AccessScope::Approve, Refuses::Never)?;
     if sent.text.trim().is_empty() {
         return Err(Problem::bad_request("an answer says something"));

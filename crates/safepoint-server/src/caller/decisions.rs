@@ -116,6 +116,11 @@ fn is_same(bytes: &[u8], value: &Value) -> bool {
     }
 }
 
+/// Whether a question was over before this answer: its turn says how it continues.
+pub(crate) fn is_over(problem: &Problem) -> bool {
+    matches!(problem.code(), "decided_otherwise" | "withdrawn" | "expired" | "other_arguments")
+}
+
 fn problem(refused: DecisionResult) -> Problem {
     match refused {
         DecisionResult::AlreadyDecided { principal, at, bytes } => {
