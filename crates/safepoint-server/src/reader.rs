@@ -137,8 +137,7 @@ impl Reader {
     }
 
     /// Pushes an item, and reads what happens from there on until it is at rest. The reader is there first: it misses nothing, and
-    /// without it nothing is pushed. It begins with the session's first event where the item was there before, or another process
-    /// has the session.
+    /// without it nothing is pushed. It begins with the item's turn where the item was there before.
     ///
     /// # Errors
     /// `too_many_readers`, and why the item is refused.
@@ -157,9 +156,13 @@ impl Reader {
             Owner::Elsewhere => None,
         };
         let pushed = by.push(kept, owner, item).await?;
-        if let Some(seat) = seat.filter(|_| pushed.seen == Seen::First) {
-            reader.sent = seat.recorded;
-            reader.at = ReaderStage::Live(LiveReader::of(seat));
+        match (seat, pushed.seen) {
+            (Some(seat), Seen::First) => {
+                reader.sent = seat.recorded;
+                reader.at = ReaderStage::Live(LiveReader::of(seat));
+            }
+            (None, Seen::First) => reader.sent = kept.row.head.checked_sub(1),
+            (_, Seen::Again) => reader.sent = behind::before(by.store(), &kept.row, pushed.number).await?,
         }
         Ok((pushed, reader.until(Until::Item(pushed.number))))
     }
