@@ -1,12 +1,14 @@
 //! Sessions over ACP: one prompt is one item and one answer, and nothing says cancelled before its turn has settled.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use safepoint::{Agent, Limits, tool};
+use safepoint::{Agent, Limits, store::MemoryStore, tool};
 use safepoint_server::AcpServer;
 use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
     ledger::Mark,
     script::{Reply, ReplyFault},
+    tool_gate::ToolGate,
     tools::GateTools,
     wait,
     wait::InTime as _,
@@ -326,6 +328,37 @@ async fn a_closed_input_stops_what_it_began() {
     let turn = world.client.get(&format!("/v1/sessions/{session}/turns/turn-1")).await.body;
     assert_eq!(turn["receipt"]["stop"]["reason"]["code"], "disconnect", "{turn}");
     assert_eq!(tools.ledger().count(Mark::Cleanup), 1);
+    world.end().await;
+}
+
+/// S13.3: a prompt that is being recorded when the editor goes is stopped too.
+#[tokio::test]
+async fn a_prompt_that_is_being_recorded_is_stopped_too() {
+    let holds = ToolGate::shut();
+    let store = FaultStore::unarmed(Arc::new(MemoryStore::default()), OperationFault::Held(holds.clone()));
+    let store = Arc::new(store);
+    let (model, agent) = served([]).await;
+    // The second answer never begins.
+    let (mut gate, _second) = (model.gate(), model.gate());
+    let world = World::over(agent, Arc::clone(&store) as _, Arc::new(tempfile::tempdir().unwrap())).await;
+    let (mut editor, session) = Editor::with_session(&world).await;
+    editor.prompt(&session, "Talk.").await;
+    let request = gate.request().in_time("the request").await;
+    let made = editor.call("session/new", json!({"cwd": "/", "mcpServers": []})).await;
+    let other = made.answer["result"]["sessionId"].as_str().unwrap().to_owned();
+    store.arm_named("push", 0);
+    editor.prompt(&other, "Talk too.").await;
+    holds.came(1).in_time("the push").await;
+    editor.stop_reading();
+    gate.headers();
+    gate.script(&Reply::text("What cannot be written."));
+    while !gate.send_next_until(b"written") {}
+    request.peer_closed().in_time("the end of the first turn").await;
+    holds.open_for_all();
+    let path = format!("/v1/sessions/{other}/items/item-1");
+    wait::asked("its item", async || world.client.get(&path).await.status == 200).await;
+    let rest = world.rest(&other, 1).in_time("the end of the second").await;
+    assert!(["withdrawn", "interrupted"].contains(&rest["outcome"].as_str().unwrap()), "{rest}");
     world.end().await;
 }
 

@@ -134,6 +134,11 @@ impl Editor {
         drop(self.write.take());
     }
 
+    /// Reads no more, and nothing can be written to it; closes nothing else.
+    pub(crate) fn stop_reading(&mut self) {
+        self.read = BufReader::new(tokio::io::duplex(1).0);
+    }
+
     /// Closes its end and reads to the agent's; what came.
     pub(crate) async fn end(mut self) -> Vec<Value> {
         self.close();

@@ -142,3 +142,27 @@ async fn the_item_behind_a_stopped_one_runs() {
     assert_eq!((none.status, none.code()), (404, "no_such_item"), "{none:?}");
     world.end().await;
 }
+
+/// S13.29: an item that is sent again to be read is read from its own turn on.
+#[tokio::test]
+async fn an_item_that_is_sent_again_is_read_from_its_turn_on() {
+    let world = World::of(says(["One.", "Two."].map(Reply::text)).build()).await;
+    let session = world.session("first").await;
+    world.rest(&session, 1).await;
+    let path = format!("/v1/sessions/{session}/items");
+    let head = [("accept", "text/event-stream"), ("idempotency-key", "k2")];
+    let mut all = Vec::new();
+    for _ in 0..2 {
+        let read =
+            world.client.stream("POST", &path, &head, Some(&json!({"text": "second"}))).await.rest().await;
+        let turns = read.iter().filter(|sent| sent.event == "turn_started");
+        assert_eq!(turns.map(|sent| &sent.data["turn"]).collect::<Vec<_>>(), [&json!(2)], "{read:?}");
+        assert_eq!(read.last().unwrap().event, "end");
+        all.push(read.into_iter().filter(|sent| sent.id.is_some()).collect::<Vec<_>>());
+    }
+    assert!(
+        all[1].starts_with(&all[0]),
+        "the same records, and what came behind the end of the item: {all:?}"
+    );
+    world.end().await;
+}

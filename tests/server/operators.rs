@@ -2,6 +2,7 @@
 
 use std::{
     io::Write,
+    net::SocketAddr,
     sync::{Arc, Mutex},
 };
 
@@ -12,8 +13,8 @@ use rustls::{
 };
 use safepoint::{store::MemoryStore, tool};
 use safepoint_server::{
-    Access, AccessScope, AuditLog, HookAttempt, Host, HostServer, NewToken, Principal, Tls, TokenFile,
-    Webhook,
+    Access, AccessScope, AuditLog, HookAttempt, Host, HostServer, NewToken, Principal, Surface, Tls,
+    TokenFile, Webhook,
 };
 use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::{Value, json};
@@ -126,12 +127,31 @@ async fn a_server_without_its_audit_log_is_not_ready() {
 const CERTIFICATES: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/safepoint-http/tests/certificates");
 
-/// S13.24: with a certificate the server speaks TLS, and answers nothing that came in the clear.
+/// Asks over TLS, and reads to the end.
+async fn over_tls(address: SocketAddr, request: &str) -> String {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(format!("{CERTIFICATES}/authority.pem")).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let mut stream =
+        TlsConnector::from(Arc::new(config)).connect(name, stream).in_time("the handshake").await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    // How the connection ends is not what is looked at.
+    drop(stream.read_to_string(&mut answer).in_time("the answer").await);
+    answer
+}
+
+/// S13.24, S13.19: with a certificate the server speaks TLS, and answers nothing that came in the clear; a card says so.
 #[tokio::test]
 async fn with_a_certificate_nothing_is_answered_in_the_clear() {
     let folder = tempfile::tempdir().unwrap();
     let host = Host::builder(Arc::new(MemoryStore::default()))
         .agent("helper", says([]).build())
+        .surfaces("helper", [Surface::A2a])
         .start()
         .await
         .unwrap();
@@ -148,24 +168,14 @@ async fn with_a_certificate_nothing_is_answered_in_the_clear() {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let served =
         tokio::spawn(async move { server.serve_until(async { drop(stopped.await) }).await.finish().await });
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(format!("{CERTIFICATES}/authority.pem")).unwrap()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    let request = format!(
-        "GET /v1/agents HTTP/1.0\r\nhost: localhost:{}\r\nauthorization: Bearer {token}\r\n\r\n",
-        address.port()
-    );
-    let name = ServerName::try_from("localhost").unwrap();
-    let stream = TcpStream::connect(address).await.unwrap();
-    let mut stream =
-        TlsConnector::from(Arc::new(config)).connect(name, stream).in_time("the handshake").await.unwrap();
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    // How the connection ends is not what is looked at.
-    drop(stream.read_to_string(&mut answer).in_time("the answer").await);
+    let place = format!("localhost:{}", address.port());
+    let of =
+        |path: &str| format!("GET {path} HTTP/1.0\r\nhost: {place}\r\nauthorization: Bearer {token}\r\n\r\n");
+    let request = of("/v1/agents");
+    let answer = over_tls(address, &request).await;
     assert!(answer.starts_with("HTTP/1.0 200") && answer.contains("helper"), "{answer}");
+    let card = over_tls(address, &of("/a2a/helper/.well-known/agent-card.json")).await;
+    assert!(card.contains(&format!("\"https://{place}/a2a/helper\"")), "{card}");
     let mut clear = TcpStream::connect(address).await.unwrap();
     clear.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();

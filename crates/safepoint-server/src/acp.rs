@@ -13,7 +13,9 @@ mod outbox;
 mod prompt;
 mod update;
 
-use std::{future::poll_fn, path::PathBuf, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{
+    convert::Infallible, future::poll_fn, path::PathBuf, pin::pin, sync::Arc, task::Poll, time::Duration,
+};
 
 use futures_core::future::BoxFuture;
 use futures_util::{
@@ -139,18 +141,24 @@ async fn read(desk: Arc<Desk>, input: impl AsyncRead + Unpin, begin: mpsc::Unbou
     {
         let reads = pin!(async {
             loop {
+                // It is dropped once the next line may be read.
+                let (holds, mut held) = mpsc::channel::<Infallible>(1);
                 let job = match lines::next(&mut input).await {
                     Ok(ReadLine::Whole(line)) if line.trim_ascii().is_empty() => continue,
-                    Ok(ReadLine::Whole(line)) => heard(&desk, &line).await,
-                    Ok(ReadLine::TooLong) => Some(refused(&desk, Refusal::params("the line is too long"))),
+                    Ok(ReadLine::Whole(line)) => heard(&desk, &line, holds),
+                    Ok(ReadLine::TooLong) => {
+                        drop(holds);
+                        Some(refused(&desk, Refusal::params("the line is too long")))
+                    }
                     Ok(ReadLine::End) | Err(_) => return,
                 };
                 if job.is_some_and(|job| begin.send(job).is_err()) {
                     return;
                 }
+                held.recv().await;
             }
         });
-        // Either way it is over; a line that is half read is none.
+        // Either way it is over; a line that is half read is none, and a prompt that is being recorded has its job.
         match select(reads, pin!(desk.outbox.closed())).await {
             Either::Left(_) | Either::Right(_) => {}
         }
@@ -162,8 +170,8 @@ async fn read(desk: Arc<Desk>, input: impl AsyncRead + Unpin, begin: mpsc::Unbou
     }
 }
 
-/// What a line asks for. A prompt is recorded when this returns, and which prompts a cancel means is known.
-async fn heard(desk: &Arc<Desk>, line: &[u8]) -> Option<Job> {
+/// What a line asks for; which prompts a cancel means is known by now. A prompt holds the next line until it is recorded.
+fn heard(desk: &Arc<Desk>, line: &[u8], holds: mpsc::Sender<Infallible>) -> Option<Job> {
     let message = match Message::read(line) {
         Ok(message) => message,
         Err(refusal) => return Some(refused(desk, refusal)),
@@ -179,11 +187,7 @@ async fn heard(desk: &Arc<Desk>, line: &[u8]) -> Option<Job> {
             _ => None,
         },
         Message::Request { id, method, params } if method == "session/prompt" => {
-            let desk = Arc::clone(desk);
-            Some(match Prompt::push(&desk, &id, &params).await {
-                Ok(prompt) => Box::pin(prompt.follow()),
-                Err(refusal) => Box::pin(async move { desk.outbox.answer(&id, Err(refusal)).await }),
-            })
+            Some(Box::pin(Prompt::answer(Arc::clone(desk), (id, params), holds)))
         }
         Message::Request { id, method, params } => {
             let desk = Arc::clone(desk);

@@ -24,10 +24,11 @@ pub(crate) mod alone;
 pub(crate) mod decisions;
 pub(crate) mod ended;
 pub(crate) mod items;
+pub(crate) mod named;
 pub(crate) mod sessions;
 pub(crate) mod stops;
 
-pub(crate) use sessions::SessionMake;
+pub(crate) use self::{named::KeptItem, sessions::SessionMake};
 
 /// A principal at one host.
 #[derive(Clone)]

@@ -16,9 +16,14 @@ use serde_json::Value;
 
 use crate::{
     answer::ItemAnswer,
-    caller::{Caller, Kept, items::view, sessions::view as session_view},
+    caller::{
+        Caller, Kept, Owner,
+        items::{ItemPush, view},
+        sessions::view as session_view,
+    },
     host::read,
     lines::{Frame, text_of},
+    load::ReaderPlace,
     problem::Answered,
     reader::{Reader, Until},
 };
@@ -54,17 +59,11 @@ pub(crate) struct ShownEvent {
     pub(crate) data: Value,
 }
 
-/// A reader that is there before the item is pushed, so that it misses nothing of it.
-pub(crate) struct ReadyReader(Reader);
-
-impl ReadyReader {
-    /// # Errors
-    /// `too_many_readers`, and the store's.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(crate) async fn of(by: &Caller, kept: &Kept) -> Answered<Self> {
-        Ok(Self(Reader::start(by, &kept.row, None).await?.joined().await?))
+impl ShownEvent {
+    /// Whether the turn's own run did it. What a run below that does is the work of a call, which is shown.
+    pub(crate) fn is_root(&self) -> bool {
+        let path = &self.data["path"];
+        path.is_null() || path.as_array().is_some_and(Vec::is_empty)
     }
 }
 
@@ -77,17 +76,39 @@ impl ItemEvents {
     /// # Cancel safety
     /// Nothing is lost.
     pub(crate) async fn of(by: &Caller, kept: &Kept, number: u64) -> Answered<Self> {
-        let reader = Reader::start(by, &kept.row, None).await?;
-        Ok(Self::read(by, kept, number, reader))
+        Self::at(ReaderPlace::take(&by.load, by.who.name())?, by, kept, number).await
     }
 
-    /// All that happens with an item that was pushed after the reader was there.
-    pub(crate) fn behind(ready: ReadyReader, by: &Caller, kept: &Kept, number: u64) -> Self {
-        Self::read(by, kept, number, ready.0)
+    /// The same, at a place that was taken before.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn at(place: ReaderPlace, by: &Caller, kept: &Kept, number: u64) -> Answered<Self> {
+        let reader = Reader::at(place, by, &kept.row, None).await?;
+        Ok(Self::read(by, kept, number, reader.until(Until::Item(number))))
+    }
+
+    /// Pushes an item, and reads all that happens with it.
+    ///
+    /// # Errors
+    /// As [`Reader::push`].
+    ///
+    /// # Cancel safety
+    /// As [`Reader::push`].
+    pub(crate) async fn push(
+        by: &Caller,
+        kept: &Kept,
+        owner: &Owner,
+        item: &ItemPush,
+    ) -> Answered<(u64, Self)> {
+        let (pushed, reader) = Reader::push(by, kept, owner, item).await?;
+        Ok((pushed.number, Self::read(by, kept, pushed.number, reader)))
     }
 
     fn read(by: &Caller, kept: &Kept, number: u64, reader: Reader) -> Self {
-        let reader = reader.until(Until::Item(number));
         Self { by: by.clone(), kept: kept.clone(), number, reader, read: VecDeque::new(), turn: None }
     }
 

@@ -5,10 +5,10 @@
 //! **Invariants**: a call is answered once its item is at rest, so nothing says stopped before the turn has settled (S13.18); a call
 //! whose client is lost is stopped only where its protocol has no other end (S13.3).
 
+mod answers;
 mod call;
 mod door;
 mod head;
-mod kept;
 mod link;
 mod loss;
 mod progress;

@@ -16,8 +16,12 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    caller::{Caller, sessions::view},
-    host::{HostState, setup::Setup, shown::Seat},
+    caller::{
+        Caller, Kept, Owner,
+        items::{ItemPush, PushedItem},
+        sessions::view,
+    },
+    host::{HostState, open::Seen, setup::Setup, shown::Seat},
     lines::{Ends, FoundFrames, Frame, frame},
     load::{Load, ReaderPlace},
     problem::Answered,
@@ -84,7 +88,22 @@ impl Reader {
     /// # Cancel safety
     /// Nothing is lost.
     pub(crate) async fn start(by: &Caller, row: &SessionRow, last: Option<&str>) -> Answered<Self> {
-        let place = ReaderPlace::take(&by.load, by.who.name())?;
+        Self::at(ReaderPlace::take(&by.load, by.who.name())?, by, row, last).await
+    }
+
+    /// The same, at a place that was taken before.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn at(
+        place: ReaderPlace,
+        by: &Caller,
+        row: &SessionRow,
+        last: Option<&str>,
+    ) -> Answered<Self> {
         let shown = view(&by.host, row, &Setup::of(row)).await?;
         let shown_frame = frame(None, "session", &serde_json::to_value(&shown)?);
         let mut piece = vec![Frame::unrecorded(shown_frame)];
@@ -117,21 +136,35 @@ impl Reader {
         Self { until, ..self }
     }
 
-    /// It is among the frames from here on, and what was recorded before is not for it.
+    /// Pushes an item, and reads what happens from there on until it is at rest. The reader is there first: it misses nothing, and
+    /// without it nothing is pushed. It begins with the item's turn where the item was there before.
     ///
     /// # Errors
-    /// The store's.
+    /// `too_many_readers`, and why the item is refused.
     ///
     /// # Cancel safety
-    /// Nothing is lost.
-    pub(crate) async fn joined(mut self) -> Answered<Self> {
-        if let Some(open) = self.host.opened(&self.session)
-            && let Some(seat) = open.join().await
-        {
-            self.sent = seat.recorded;
-            self.at = ReaderStage::Live(LiveReader::of(seat));
+    /// It may have been pushed.
+    pub(crate) async fn push(
+        by: &Caller,
+        kept: &Kept,
+        owner: &Owner,
+        item: &ItemPush,
+    ) -> Answered<(PushedItem, Self)> {
+        let mut reader = Self::start(by, &kept.row, None).await?;
+        let seat = match owner {
+            Owner::Here(open) => open.join().await,
+            Owner::Elsewhere => None,
+        };
+        let pushed = by.push(kept, owner, item).await?;
+        match (seat, pushed.seen) {
+            (Some(seat), Seen::First) => {
+                reader.sent = seat.recorded;
+                reader.at = ReaderStage::Live(LiveReader::of(seat));
+            }
+            (None, Seen::First) => reader.sent = kept.row.head.checked_sub(1),
+            (_, Seen::Again) => reader.sent = behind::before(by.store(), &kept.row, pushed.number).await?,
         }
-        Ok(self)
+        Ok((pushed, reader.until(Until::Item(pushed.number))))
     }
 
     /// What comes next, at least one frame; `None` at the end.
@@ -267,5 +300,42 @@ impl Reader {
             Ok(()) => self.at = ReaderStage::Behind,
             Err(_elapsed) => self.keep_alive().await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::iter;
+
+    use safepoint::{
+        raw::store::NewSession,
+        session::Policy,
+        store::{MemoryStore, Store as _},
+    };
+
+    use super::*;
+    use crate::{
+        access::{AccessScope, Principal},
+        host::Host,
+    };
+
+    /// S13.29: an item that is to be read is pushed only with its reader.
+    #[tokio::test]
+    async fn without_a_reader_nothing_is_pushed() {
+        let store = Arc::new(MemoryStore::default());
+        let host = Host::builder(Arc::clone(&store) as Arc<_>).start().await.unwrap();
+        let who = Principal::new("ci", AccessScope::ALL);
+        let by = Caller { host: Arc::clone(&host.inner), load: Arc::default(), who, trace: None };
+        let row = store.create(NewSession::of(SessionId::fresh())).await.unwrap();
+        let kept = Kept { setup: Setup::of(&row), row };
+        let item = ItemPush { text: "go".to_owned(), policy: Policy::Enqueue, key: None };
+        let places: Vec<_> = iter::from_fn(|| ReaderPlace::take(&by.load, "ci").ok()).collect();
+        let refused = Reader::push(&by, &kept, &Owner::Elsewhere, &item).await.err().unwrap();
+        assert_eq!(refused.code(), "too_many_readers");
+        assert!(store.inbox(kept.id()).await.unwrap().is_empty());
+        drop(places);
+        let (pushed, _reader) = Reader::push(&by, &kept, &Owner::Elsewhere, &item).await.unwrap();
+        assert_eq!(pushed.number, 1);
+        host.drain(Duration::ZERO).await;
     }
 }

@@ -58,6 +58,10 @@ struct App {
     load: Arc<Load>,
 }
 
+/// With each request that a server of its own has over TLS.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OverTls;
+
 /// A request that may be answered: its route is known, and so is who sends it.
 pub(crate) struct Call {
     pub(crate) by: Caller,
@@ -65,6 +69,7 @@ pub(crate) struct Call {
     pub(crate) method: Method,
     /// The path as the client has it, whatever the routes are nested in.
     pub(crate) path: String,
+    pub(crate) is_over_tls: bool,
     params: BTreeMap<String, String>,
     query: BTreeMap<String, String>,
     body: Bytes,
@@ -200,11 +205,12 @@ async fn checked(
     };
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let path = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |uri| &uri.0).path().to_owned();
+    let is_over_tls = parts.extensions.get::<OverTls>().is_some();
     match read.await {
         Ok((query, body)) => {
             let (headers, method) = (parts.headers, parts.method);
             let audit = app.access.audit().cloned();
-            Ok(Call { by, headers, method, path, params, query, body, audit })
+            Ok(Call { by, headers, method, path, is_over_tls, params, query, body, audit })
         }
         Err(problem) => Err((problem, Some(by.who))),
     }

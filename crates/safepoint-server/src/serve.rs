@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, body::Body, extract::Request};
+use axum::{Extension, Router, body::Body, extract::Request};
 use futures_util::future::{Either, select};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -23,7 +23,11 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tower_service::Service as _;
 
-use crate::{access::Access, host::Host, routes::router};
+use crate::{
+    access::Access,
+    host::Host,
+    routes::{OverTls, router},
+};
 
 mod tls;
 
@@ -77,7 +81,7 @@ impl HostServer {
 
     /// It speaks TLS with this certificate, and nothing else.
     pub fn tls(self, tls: Tls) -> Self {
-        Self { tls: Some(Arc::new(tls)), ..self }
+        Self { tls: Some(Arc::new(tls)), router: self.router.layer(Extension(OverTls)), ..self }
     }
 
     /// Where it listens.

@@ -2,7 +2,7 @@
 
 use safepoint::{AgentBuilder, tool};
 use safepoint_server::{AccessScope, Principal};
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{id, message, question, state, to_task, world, yes};
@@ -129,5 +129,66 @@ async fn a_text_is_no_yes_to_several_questions() {
     assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
     let all = results(&world, &name).await;
     assert!(all.contains("paid 1") && all.contains("paid 2"), "{all}");
+    world.end().await;
+}
+
+/// S13.20: a no that is sent again is the same no, and none to what was asked after it.
+#[tokio::test]
+async fn a_no_that_is_sent_again_answers_nothing_else() {
+    let replies = [1, 2].map(|cents| Reply::call("pay", json!({"cents": cents})));
+    let world = world(says(replies.into_iter().chain([Reply::text("Done.")])).tool(pay)).await;
+    let task = id(&world.client.completed(message("m-1", "Pay.")).await);
+    for _ in 0..2 {
+        let asks = world.client.completed(to_task(&task, "m-2", "not before Friday")).await;
+        assert_eq!(state(&asks), "TASK_STATE_INPUT_REQUIRED", "{asks}");
+        assert_eq!(question(&asks["status"])["args"], json!({"cents": 2}), "{asks}");
+    }
+    let asks = world.client.task(&task).await;
+    let stranger = world.client_of(Principal::new("anna", AccessScope::ALL).seeing_all());
+    let over = world.client.completed(to_task(&task, "m-3", &yes(question(&asks["status"])))).await;
+    assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
+    let all = results(&world, &task).await;
+    assert!(all.contains("paid 2") && !all.contains("paid 1"), "{all}");
+    assert_eq!(world.client.completed(to_task(&task, "m-2", "not before Friday")).await, over);
+    let other =
+        stranger.refusal("SendMessage", json!({"message": to_task(&task, "m-2", "not before Friday")}));
+    assert_eq!(
+        other.await,
+        (-32004, "UNSUPPORTED_OPERATION".to_owned()),
+        "it is a message of another sender"
+    );
+    world.end().await;
+}
+
+/// S13.20: a yes that is sent again changes nothing, and steers nothing; nor does a steer.
+#[tokio::test]
+async fn what_is_sent_again_to_a_task_changes_nothing() {
+    let tools = GateTools::new();
+    let replies =
+        [Reply::call("pay", json!({"cents": 1})), Reply::call("wait", json!({})), Reply::text("Done.")];
+    let world = world(says(replies).tool(pay).tool(tools.gated("wait"))).await;
+    let asks = world.client.completed(message("m-1", "Pay.")).await;
+    let (task, yes) = (id(&asks), yes(question(&asks["status"])));
+    let session = task.rsplit_once('.').unwrap().0.to_owned();
+    let at_once = |id: &str, text: &str| json!({"message": to_task(&task, id, text), "configuration": {"returnImmediately": true}});
+    world.client.result("SendMessage", at_once("m-2", &yes)).await;
+    tools.gate().came(1).in_time("the call").await;
+    for id in ["m-2", "m-3"] {
+        let again = world.client.result("SendMessage", at_once(id, &yes)).await;
+        assert_eq!(state(&again["task"]), "TASK_STATE_WORKING", "{again}");
+    }
+    let items = format!("/v1/sessions/{session}/items");
+    assert_eq!(world.client.get(&format!("{items}/item-2")).await.status, 404, "no yes is a steer");
+    for _ in 0..2 {
+        world.client.result("SendMessage", at_once("m-4", "Hurry.")).await;
+    }
+    tools.gate().open_for_all();
+    let over = world.client.completed(to_task(&task, "m-4", "Hurry.")).await;
+    assert_eq!(state(&over), "TASK_STATE_COMPLETED", "{over}");
+    assert_eq!(over["history"].to_string().matches("Hurry.").count(), 1, "{over}");
+    for (id, text) in [("m-2", &*yes), ("m-4", "Hurry.")] {
+        assert_eq!(world.client.completed(to_task(&task, id, text)).await, over);
+    }
+    assert_eq!(world.client.get(&format!("{items}/item-3")).await.status, 404, "one steer is one item");
     world.end().await;
 }

@@ -1,12 +1,12 @@
 //! A cancel: one stop, and canceled is said once it has settled.
 
 use safepoint::{approval::ApprovalMode, tool};
-use safepoint_server::{AccessScope, Principal};
+use safepoint_server::{AccessScope, Principal, Surface};
 use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::json;
 
 use super::{id, message, ours, over, state, world};
-use crate::world::{says, served};
+use crate::world::{World, says, served};
 
 /// Pays a supplier.
 #[tool(effect = "keyed", approval = "required")]
@@ -135,6 +135,25 @@ async fn a_task_with_a_question_is_canceled() {
         .refusal("SendMessage", json!({"message": super::to_task(&id(&task), "m-2", "approve")}))
         .await;
     assert_eq!(late, (-32004, "UNSUPPORTED_OPERATION".to_owned()));
+    world.end().await;
+}
+
+/// S13.19: the same after a restart, where the stop goes through the store: it is canceled once the stop has taken effect.
+#[tokio::test]
+async fn a_task_with_a_question_is_canceled_after_a_restart() {
+    let agent = says([Reply::call("pay", json!({}))]).tool(pay).build();
+    let world = over(agent.clone()).await;
+    let task = world.client.completed(message("m-1", "Go.")).await;
+    assert_eq!(state(&task), "TASK_STATE_INPUT_REQUIRED", "{task}");
+    let (store, folder) = world.end().await;
+    let world = World::offered(agent, store, folder, &[Surface::A2a]).await;
+    let canceled = world.client.result("CancelTask", json!({"id": task["id"]})).await;
+    assert_eq!(
+        (state(&canceled), &ours(&canceled)["quiet"]),
+        ("TASK_STATE_CANCELED", &json!(true)),
+        "{canceled}"
+    );
+    assert_eq!(world.client.result("CancelTask", json!({"id": task["id"]})).await, canceled);
     world.end().await;
 }
 

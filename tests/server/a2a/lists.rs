@@ -1,11 +1,21 @@
 //! Lists of tasks: the caller's, newest first, page by page.
 
-use safepoint_server::{AccessScope, Principal};
-use safepoint_testkit::script::Reply;
+use std::sync::Arc;
+
+use safepoint::{
+    ids::SessionId,
+    raw::store::NewSession,
+    store::{MemoryStore, Store as _},
+};
+use safepoint_server::{AccessScope, Principal, Surface};
+use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
+    script::Reply,
+};
 use serde_json::{Value, json};
 
 use super::{id, message, refused, world};
-use crate::world::says;
+use crate::world::{World, says};
 
 /// S13.10, S13.19: a list has the caller's tasks alone, the one that changed last first, and each once over its pages.
 #[tokio::test]
@@ -61,6 +71,34 @@ async fn a_list_is_of_what_is_asked_for() {
         json!({"statusTimestampAfter": "soon"}),
     ] {
         assert_eq!(world.client.refusal("ListTasks", wrong.clone()).await.0, -32602, "{wrong}");
+    }
+    world.end().await;
+}
+
+/// S13.19: a page has the caller's tasks however many newer sessions others have, and reads each session once.
+#[tokio::test]
+async fn a_page_is_of_the_callers_sessions_alone() {
+    const TASKS: usize = 12;
+    const OTHERS: usize = 501;
+    let store = FaultStore::unarmed(Arc::new(MemoryStore::default()), OperationFault::Refused);
+    let store = Arc::new(store);
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let agent = says((0..TASKS).map(|_| Reply::text("Done."))).build();
+    let world = World::offered(agent, Arc::clone(&store) as _, folder, &[Surface::A2a]).await;
+    for number in 0..TASKS {
+        let mut message = message(&format!("m-{number}"), "go");
+        message["contextId"] = "one".into();
+        world.client.completed(message).await;
+    }
+    for _ in 0..OTHERS {
+        drop(store.create(NewSession::of(SessionId::fresh())).await.unwrap());
+    }
+    for params in [json!({}), json!({"contextId": "one"})] {
+        let before = store.asked();
+        let page = world.client.result("ListTasks", params).await;
+        assert_eq!((&page["totalSize"], page["tasks"].as_array().unwrap().len()), (&json!(TASKS), TASKS));
+        let asked = store.asked() - before;
+        assert!(asked < TASKS, "{asked} questions to the store for {TASKS} tasks of one session");
     }
     world.end().await;
 }

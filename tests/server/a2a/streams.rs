@@ -1,7 +1,7 @@
 //! Streams of a task: the task first, then what happens, to its end.
 
 use safepoint::tool;
-use safepoint_testkit::{script::Reply, wait::InTime as _};
+use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{id, message, over, question, state, to_task, world, yes};
@@ -88,6 +88,20 @@ async fn the_answer_is_the_last_message_of_the_turn() {
     world.end().await;
 }
 
+/// S13.28: what a sub-agent says is the work of a call, and no part of the answer.
+#[tokio::test]
+async fn what_a_sub_agent_says_is_no_answer() {
+    let child = says([Reply::pieces(["Be", "low."])]).build();
+    let root = says([Reply::call("reader", json!({"task": "Read."})), Reply::pieces(["A", "bove."])]);
+    let world = world(root.child(child.as_subagent("reader", "reads"))).await;
+    let params = json!({"message": message("m-1", "Go.")});
+    let pieces = world.client.streamed("SendStreamingMessage", params).await.pieces().await;
+    assert_eq!(states(&pieces).last().unwrap(), "COMPLETED", "{pieces:?}");
+    assert_eq!(text(&pieces), "Above.");
+    assert!(!json!(pieces).to_string().contains("low."), "{pieces:?}");
+    world.end().await;
+}
+
 /// S13.19: who subscribes to a task with a question waits with it, sees what follows the answer, and every reader sees the same.
 #[tokio::test]
 async fn a_subscriber_waits_at_a_question() {
@@ -134,6 +148,30 @@ async fn who_subscribes_later_has_the_whole_answer() {
     pieces.extend(early.pieces().in_time("the end of a stream").await);
     later.extend(late.pieces().in_time("the end of a stream").await);
     assert_eq!((text(&pieces), text(&later)), ("One, two, three.".to_owned(), "One, two, three.".to_owned()));
+    world.end().await;
+}
+
+/// S13.29: a message that is sent again is the same task, and its stream says what the agent says from there on.
+#[tokio::test]
+async fn the_stream_of_a_message_that_is_sent_again_is_not_silent() {
+    let tools = GateTools::new();
+    let looks = |text: &str| Reply::text(text).and_call("wait", json!({}));
+    let replies = [looks("I look."), looks("I look again."), Reply::text("Done.")];
+    let world = world(says(replies).tool(tools.gated("wait"))).await;
+    let params = json!({"message": message("m-1", "Go.")});
+    let mut first = world.client.streamed("SendStreamingMessage", params.clone()).await;
+    let task = first.piece().await.unwrap()["task"]["id"].clone();
+    tools.gate().came(1).in_time("the first call").await;
+    let mut again = world.client.streamed("SendStreamingMessage", params).await;
+    let mut pieces = vec![again.piece().await.unwrap()];
+    assert_eq!((&pieces[0]["task"]["id"], &*text(&pieces)), (&task, "I look."));
+    tools.gate().let_pass(1);
+    while text(&pieces) != "I look again." {
+        pieces.push(again.piece().in_time("what is said while the turn runs").await.unwrap());
+    }
+    tools.gate().open_for_all();
+    pieces.extend(again.pieces().in_time("the end of a stream").await);
+    assert_eq!(text(&pieces), "Done.");
     world.end().await;
 }
 

@@ -1,9 +1,7 @@
 //! Tasks of the protocol: one item each, cancelled once it has settled.
 
-use std::time::Duration;
-
 use safepoint_server::Surface;
-use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
+use safepoint_testkit::{script::Reply, tools::GateTools, wait, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{TASKS, call, payer, text, world};
@@ -30,16 +28,10 @@ impl Client {
 
     /// The task, once it works no more.
     async fn task_at_rest(&self, task: &str) -> Value {
-        let rests = async {
-            loop {
-                let found = self.get_task(task).await;
-                if found["status"] != "working" {
-                    return found;
-                }
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        rests.in_time("the end of the task").await
+        wait::asked("the end of the task", async || {
+            Some(self.get_task(task).await).filter(|found| found["status"] != "working")
+        })
+        .await
     }
 }
 

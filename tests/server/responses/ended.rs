@@ -1,7 +1,13 @@
 //! Responses that are cancelled, and that fail.
 
-use safepoint::approval::ApprovalMode;
-use safepoint_testkit::tools::GateTools;
+use std::sync::Arc;
+
+use safepoint::{
+    approval::ApprovalMode,
+    store::{MemoryStore, Store},
+};
+use safepoint_server::{Host, Surface};
+use safepoint_testkit::{tools::GateTools, wait};
 
 use super::*;
 
@@ -43,17 +49,22 @@ async fn a_cancelled_response_stays_cancelled() {
     world.end().await;
 }
 
-/// S13.15: a cancel does not wait for an answer that would soon be there: the response is never completed after it.
+/// S13.15: a cancel does not wait for the answer.
 #[tokio::test]
 async fn a_cancel_does_not_wait_for_the_answer() {
-    let long = Reply::text("word ".repeat(40)).paced(5, Duration::from_millis(20));
-    let (_model, agent) = served([long]).await;
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
     let world = World::of(agent).await;
     let body = json!({"model": "helper", "input": "go", "stream": true});
     let mut stream = world.client.stream("POST", RESPONSES, &[], Some(&body)).await;
     let id = stream.until("response.created").await.data["response"]["id"].clone();
+    let request = gate.request().in_time("the request").await;
+    gate.headers();
+    gate.script(&Reply::pieces(["The last word ", "never comes."]));
+    while !gate.send_next_until(b"word") {}
     let read = number(&stream.until("response.output_text.delta").await);
     let reply = cancelled(&world.client, &id).await;
+    request.peer_closed().in_time("the end of the model's connection").await;
     assert_eq!((reply.status, &reply.body["status"]), (200, &json!("cancelled")), "{reply:?}");
     let behind = events(&world.client, &id, Some(read)).await.pop().unwrap();
     assert_eq!(
@@ -132,4 +143,27 @@ async fn a_response_that_failed_says_why() {
     let late = cancelled(&world.client, &made["id"]).await;
     assert_eq!((late.status, &late.body["error"]["code"]), (400, &json!("too_late")), "{late:?}");
     world.end().await;
+}
+
+/// S13.12: a request that waits for a response which waits for its place ends with the server, and says where the response is.
+#[tokio::test]
+async fn a_wait_for_a_place_ends_with_the_server() {
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let builder = Host::builder(Arc::clone(&store)).agent("helper", agent).running(1);
+    let host = builder.surfaces("helper", [Surface::Responses]).start().await.unwrap();
+    let world = World::of_host(host, store).await;
+    begun(&world.client, "first").await;
+    gate.request().in_time("the first response").await;
+    let client = world.client.clone();
+    let body = json!({"model": "helper", "input": "second"});
+    let waits = tokio::spawn(async move { client.post(RESPONSES, &body).await });
+    wait::asked("the second session", async || {
+        world.client.get("/v1/sessions").await.body["data"].as_array().is_some_and(|all| all.len() == 2)
+    })
+    .await;
+    world.end().await;
+    let said = waits.in_time("the answer").await.unwrap();
+    assert_eq!((said.status, &said.body["status"]), (200, &json!("queued")), "{said:?}");
 }

@@ -7,14 +7,11 @@ use tokio::time::Instant;
 
 use super::{
     refusal,
-    task::{KeptTask, TaskState, TaskView},
+    task::{TaskState, TaskView},
 };
 use crate::{
     access::AccessScope,
-    caller::{
-        Caller,
-        stops::{StopWait, StoppedItem},
-    },
+    caller::{Caller, KeptItem, stops::StopWait},
     load::Load,
     problem::{Answered, Problem},
     routes::table::Refuses,
@@ -34,18 +31,17 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// The stop may be under way.
 pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<TaskView> {
     by.needs(AccessScope::Stop, Refuses::Never)?;
-    let task = KeptTask::find(by, agent, named).await?;
+    let task = KeptItem::find(by, agent, named).await?;
     let state = TaskState::of(&task.item(by).await?);
     if state.is_terminal() {
         return over(by, &task).await;
     }
     Load::count(&by.load.stops);
-    let session = task.kept.id();
-    match by.stop_item(&task.kept, task.item, request(by.who.name()), QueueAfterStop::Continues).await {
-        Ok(StoppedItem::Withdrawn) => task.view(by).await,
-        Ok(StoppedItem::Stopping(reached)) => {
-            drop(by.stopped(session, reached, (StopWait::Quiet, Instant::now() + WITHIN)).await?);
-            task.view(by).await
+    match by.stop_item(&task.kept, task.number, request(by.who.name()), QueueAfterStop::Continues).await {
+        Ok(stopped) => {
+            let wait = (StopWait::Quiet, Instant::now() + WITHIN);
+            drop(by.item_stopped(&task.kept, task.number, stopped, wait).await?);
+            TaskView::of(by, &task).await
         }
         Err(problem) if problem.code() == "too_late" => over(by, &task).await,
         Err(problem) => Err(problem),
@@ -58,8 +54,8 @@ fn request(who: &str) -> StopRequest {
     StopRequest::at_within(SafePoints::ANY, grace).with_reason(reason)
 }
 
-async fn over(by: &Caller, task: &KeptTask) -> Answered<TaskView> {
-    let view = task.view(by).await?;
+async fn over(by: &Caller, task: &KeptItem) -> Answered<TaskView> {
+    let view = TaskView::of(by, task).await?;
     if view.state == TaskState::Canceled {
         return Ok(view);
     }

@@ -1,7 +1,7 @@
 //! The card of an agent: what it is, where it is, and what of the protocol it has.
 
 use axum::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderValue, StatusCode, header},
     response::Response,
 };
 use serde_json::{Value, json as value};
@@ -22,7 +22,7 @@ const KEPT: HeaderValue = HeaderValue::from_static("private, max-age=300");
 pub(super) async fn card(call: Call) -> Answered<Response> {
     let agent = super::agent(&call.by, call.param("agent"))?;
     let base = call.path.strip_suffix(CARD).unwrap_or_default();
-    answer(&call, &agent, &url(&call.headers, base))
+    answer(&call, &agent, &url(&call, base))
 }
 
 /// The card of the only agent that the token may use here.
@@ -32,7 +32,7 @@ pub(super) async fn only_card(call: Call) -> Answered<Response> {
         return Err(Problem::no_such("agent"));
     };
     let base = call.path.strip_suffix(CARD).unwrap_or_default();
-    answer(&call, &agent, &url(&call.headers, &format!("{base}/a2a/{agent}")))
+    answer(&call, &agent, &url(&call, &format!("{base}/a2a/{agent}")))
 }
 
 fn answer(call: &Call, agent: &str, url: &str) -> Answered<Response> {
@@ -65,10 +65,11 @@ fn of(agent: &str, described: &str, url: &str) -> Value {
     })
 }
 
-/// The address of the agent, as this client has it. `Host` was checked.
-fn url(headers: &HeaderMap, base: &str) -> String {
-    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
-    let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
+/// The address of the agent, as this client has it. `Host` was checked; what ends TLS before the server says so.
+fn url(call: &Call, base: &str) -> String {
+    let text = |name| call.headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let is_encrypted = call.is_over_tls || text("x-forwarded-proto") == Some("https");
+    let scheme = if is_encrypted { "https" } else { "http" };
     let host = text("host").unwrap_or("localhost");
     format!("{scheme}://{host}{base}")
 }

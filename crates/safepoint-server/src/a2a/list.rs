@@ -3,24 +3,26 @@
 //! **Invariants**: the task that changed last is first; a page continues behind the last task of the page before, whatever has changed
 //! since.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
-use safepoint::{raw::store::ItemState as RowState, store::SessionRow};
+use safepoint::raw::store::ItemState as RowState;
 use serde_json::{Value, json};
 
 use super::{
     message::{HistoryLength, count, field, text, wrong},
-    task::{KeptTask, TaskState, TaskView},
+    task::{TaskState, TaskView, context_key, session_named},
 };
 use crate::{
-    caller::{Caller, Kept},
-    host::{read, setup::Setup},
+    caller::{Caller, Kept, KeptItem, items::ReadItems},
+    host::setup::Setup,
     problem::Answered,
 };
 
 /// How many tasks are listed, unless it is said, and at most.
 const PAGE: usize = 50;
 const MOST: usize = 100;
-/// How many sessions are looked at, those that changed last.
+/// How many of the caller's sessions are looked at, those that changed last.
 const SESSIONS: usize = 500;
 
 /// What of all tasks is meant.
@@ -49,9 +51,10 @@ pub(super) async fn list(by: &Caller, agent: &str, params: &Value) -> Answered<V
     let filter = TaskFilter::read(params)?;
     let mut found: Vec<(TaskPlace, TaskView)> = Vec::new();
     for kept in sessions(by, agent, filter.context.as_deref()).await? {
-        for item in items(by, &kept).await? {
-            let task = KeptTask { kept: kept.clone(), item };
-            let view = task.view(by).await?;
+        let all = ReadItems::of(&by.host, kept.id()).await?;
+        for number in tasks(&all) {
+            let task = KeptItem { kept: kept.clone(), number };
+            let view = TaskView::among(by, &task, &all).await?;
             let place = (view.since().unwrap_or(kept.row.created), task.name().to_string());
             if filter.state.is_none_or(|state| state == view.state)
                 && filter.since.is_none_or(|since| since <= place.0)
@@ -74,28 +77,36 @@ pub(super) async fn list(by: &Caller, agent: &str, params: &Value) -> Answered<V
 
 /// The sessions in question, those that changed last first.
 async fn sessions(by: &Caller, agent: &str, context: Option<&str>) -> Answered<Vec<Kept>> {
-    let rows = by.store().list(SESSIONS, None).await?;
-    let kept = rows.into_iter().map(|row: SessionRow| {
-        let setup = Setup::of(&row);
-        Kept { row, setup }
-    });
-    let is_meant = |kept: &Kept| {
-        kept.setup.agent == agent
-            && by.who.sees(&kept.setup.principal, &kept.setup.agent)
-            && context.is_none_or(|context| super::task::context(kept) == context)
-    };
-    Ok(kept.filter(is_meant).collect())
+    if let Some(context) = context {
+        let keyed = by.session_of(&context_key(agent, context));
+        for id in [context, keyed.as_str()] {
+            if let Some(kept) = session_named(by, agent, id).await? {
+                return Ok(vec![kept]);
+            }
+        }
+    }
+    let (mut found, mut older) = (Vec::new(), None);
+    while found.len() < SESSIONS {
+        let rows = by.store().list(SESSIONS, older).await?;
+        let Some(last) = rows.last() else { break };
+        older = Some(last.older());
+        let kept = rows.into_iter().map(|row| Kept { setup: Setup::of(&row), row });
+        found.extend(kept.filter(|kept| {
+            kept.setup.agent == agent
+                && by.who.sees(&kept.setup.principal, &kept.setup.agent)
+                // One of another principal's, for a caller that sees them.
+                && context.is_none_or(|context| super::task::context(kept) == context)
+        }));
+    }
+    found.truncate(SESSIONS);
+    Ok(found)
 }
 
 /// The items of a session that are tasks: those of its turns, and those that wait for one.
-async fn items(by: &Caller, kept: &Kept) -> Answered<Vec<u64>> {
-    let turns = read::turns(by.store(), kept.id()).await?;
-    let mut items: Vec<u64> = turns.values().flat_map(|turn| turn.items.clone()).collect();
-    let inbox = by.store().inbox(kept.id()).await?;
-    items.extend(inbox.iter().filter(|row| row.state == RowState::Waiting).map(|row| row.number));
-    items.sort_unstable();
-    items.dedup();
-    Ok(items)
+fn tasks(all: &ReadItems) -> BTreeSet<u64> {
+    let had = all.turns.values().flat_map(|turn| turn.items.iter().copied());
+    let waits = all.inbox.iter().filter(|row| row.state == RowState::Waiting).map(|row| row.number);
+    had.chain(waits).collect()
 }
 
 impl TaskFilter {

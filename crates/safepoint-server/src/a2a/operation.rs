@@ -1,7 +1,5 @@
 //! The operations, the same over each binding.
 
-use std::time::Duration;
-
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
@@ -11,17 +9,14 @@ use super::{
     refusal,
     send::{self, IsRead},
     stream::{AtQuestion, TaskStream},
-    task::KeptTask,
+    task::TaskView,
 };
 use crate::{
     access::AccessScope,
-    caller::Caller,
+    caller::{Caller, KeptItem, named::hidden},
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
-
-/// How often a request that waits looks whether the server ends.
-pub(super) const LOOK: Duration = Duration::from_millis(500);
 
 /// What a client asks for. Exhaustive: what A2A has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +71,8 @@ impl Operation {
             Self::Get => {
                 by.needs(AccessScope::Read, Refuses::UnderLoad)?;
                 let history = HistoryLength::read(params)?;
-                let task = KeptTask::find(by, &agent, &task_id(params)?).await?;
-                Ok(OperationAnswer::Value(task.view(by).await?.value(history)))
+                let task = KeptItem::find(by, &agent, &task_id(params)?).await?;
+                Ok(OperationAnswer::Value(TaskView::of(by, &task).await?.value(history)))
             }
             Self::List => {
                 by.needs(AccessScope::Read, Refuses::UnderLoad)?;
@@ -117,12 +112,12 @@ async fn sent(by: &Caller, agent: &str, params: &Value) -> Answered<OperationAns
     let sent = SentMessage::read(params)?;
     let taken = send::take(by, agent, &sent, IsRead::No).await?;
     if !sent.is_answered_at_once {
-        send::rested(by, &taken.task).await?;
+        drop(by.rested_or_left(&taken.task.kept, taken.task.number).await.map_err(hidden)?);
         if let Some(steer) = taken.steer {
             send::delivered(by, &taken.task, steer).await?;
         }
     }
-    let task = taken.task.view(by).await?.value(sent.history);
+    let task = TaskView::of(by, &taken.task).await?.value(sent.history);
     Ok(OperationAnswer::Value(json!({"task": task})))
 }
 
@@ -136,8 +131,8 @@ async fn streamed(by: &Caller, agent: &str, params: &Value) -> Answered<Operatio
 
 async fn subscribed(by: &Caller, agent: &str, params: &Value) -> Answered<OperationAnswer> {
     by.needs(AccessScope::Read, Refuses::UnderLoad)?;
-    let task = KeptTask::find(by, agent, &task_id(params)?).await?;
-    let state = task.view(by).await?.state;
+    let task = KeptItem::find(by, agent, &task_id(params)?).await?;
+    let state = TaskView::of(by, &task).await?.state;
     if state.is_terminal() {
         let problem: Problem = refusal::unsupported(format!("the task is over: {}", state.as_str()));
         return Err(problem);

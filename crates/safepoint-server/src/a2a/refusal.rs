@@ -42,10 +42,6 @@ pub(super) fn version(named: &str) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, "version", detail)
 }
 
-pub(super) fn no_task() -> Problem {
-    Problem::no_such("task")
-}
-
 /// The refusal of an operation over HTTP+JSON.
 pub(super) fn answer(problem: Problem) -> Response {
     let refusal = A2aRefusal::of(&problem);

@@ -1,13 +1,9 @@
 //! The JSON-RPC binding: one place, and the method in the body.
 
-use axum::{
-    body::Body,
-    http::{HeaderValue, StatusCode, header},
-    response::Response,
-};
+use axum::{http::StatusCode, response::Response};
 use bytes::Bytes;
 use futures_util::stream;
-use serde_json::{Value, json};
+use serde_json::{Value, json as value};
 
 use super::{
     operation::{Operation, OperationAnswer, spoken},
@@ -16,7 +12,7 @@ use super::{
 };
 use crate::{
     problem::{Answered, Problem},
-    routes::Call,
+    routes::{Call, json},
     sse::{KEPT_ALIVE, streamed},
 };
 
@@ -26,15 +22,15 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
         Ok(request) => request,
         Err(_no_json) => {
             let problem = Problem::new(StatusCode::BAD_REQUEST, "no_json", "the body is no JSON");
-            return Ok(refused(&Value::Null, &problem));
+            return refused(&Value::Null, &problem);
         }
     };
     let id = &request["id"];
     let id = if id.is_string() || id.is_number() { id.clone() } else { Value::Null };
     match run(&call, &request).await {
-        Ok(OperationAnswer::Value(value)) => Ok(rpc(StatusCode::OK, &result(&id, &value))),
+        Ok(OperationAnswer::Value(value)) => json(StatusCode::OK, &result(&id, &value)),
         Ok(OperationAnswer::Stream(stream)) => Ok(events(id, *stream)),
-        Err(problem) => Ok(refused(&id, &problem)),
+        Err(problem) => refused(&id, &problem),
     }
 }
 
@@ -56,26 +52,17 @@ async fn run(call: &Call, request: &Value) -> Answered<OperationAnswer> {
 }
 
 fn result(id: &Value, value: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "result": value})
+    value!({"jsonrpc": "2.0", "id": id, "result": value})
 }
 
 /// An error of the protocol is an answer; what any server says before it looks at a request has its status.
-fn refused(id: &Value, problem: &Problem) -> Response {
+fn refused(id: &Value, problem: &Problem) -> Answered<Response> {
     let is_ours = !matches!(
         problem.status(),
         StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
     );
     let body = rpc_error(id, problem);
-    if is_ours { rpc(StatusCode::OK, &body) } else { problem.answered_by(&body) }
-}
-
-fn rpc(status: StatusCode, body: &Value) -> Response {
-    let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
+    if is_ours { json(StatusCode::OK, &body) } else { Ok(problem.answered_by(&body)) }
 }
 
 fn events(id: Value, stream: TaskStream) -> Response {

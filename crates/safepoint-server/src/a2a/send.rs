@@ -3,6 +3,7 @@
 use safepoint::{
     approval::{ApprovalRequest, Decision},
     ids::TurnId,
+    raw::store::{ApprovalRow, ApprovalState},
     session::{IfUndelivered, Policy},
     steer::SteerTiming,
 };
@@ -10,21 +11,20 @@ use safepoint::{
 use super::{
     message::{AnswerWords, SentMessage, code},
     refusal,
-    task::{KeptTask, TaskState, context, hidden},
+    task::{TaskState, context, context_key, session_named},
 };
 use crate::{
     access::AccessScope,
-    answer::ItemState,
-    caller::{Caller, Kept, Owner, SessionMake, items::ItemPush},
-    follow::{ItemEvents, ReadyReader},
+    caller::{Caller, Kept, KeptItem, SessionMake, items::ItemPush},
+    follow::ItemEvents,
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
 
 /// Where a message went.
 pub(super) struct TakenMessage {
-    pub(super) task: KeptTask,
-    /// What happens with the task from the message on, if that is read and the message began the task.
+    pub(super) task: KeptItem,
+    /// What happens with the task, if that is read.
     pub(super) events: Option<ItemEvents>,
     /// The item of a message that steers.
     pub(super) steer: Option<u64>,
@@ -52,11 +52,17 @@ pub(super) async fn take(
 ) -> Answered<TakenMessage> {
     match &sent.task {
         Some(task) => {
-            let task = KeptTask::find(by, agent, task).await?;
+            let task = KeptItem::find(by, agent, task).await?;
             if sent.context.as_ref().is_some_and(|named| *named != context(&task.kept)) {
                 return Err(Problem::bad_request("`message.contextId` is not the context of the task"));
             }
-            to_task(by, task, sent).await
+            // First: without a reader nothing is decided, and nothing steers.
+            let events = match is_read {
+                IsRead::Yes => Some(ItemEvents::of(by, &task.kept, task.number).await?),
+                IsRead::No => None,
+            };
+            let steer = to_task(by, &task, sent).await?;
+            Ok(TakenMessage { task, events, steer })
         }
         None => begin(by, agent, sent, is_read).await,
     }
@@ -72,60 +78,69 @@ async fn begin(by: &Caller, agent: &str, sent: &SentMessage, is_read: IsRead) ->
     drop(item.encoded()?);
     let kept = session(by, agent, sent).await?;
     let owner = by.owner(&kept).await?;
-    // The reader is there before the item, so that it misses nothing of it.
-    let ready = match (&owner, is_read) {
-        (Owner::Here(_), IsRead::Yes) => Some(ReadyReader::of(by, &kept).await?),
-        _ => None,
+    let (item, events) = match is_read {
+        IsRead::No => (by.push(&kept, &owner, &item).await?.number, None),
+        IsRead::Yes => {
+            let (item, events) = ItemEvents::push(by, &kept, &owner, &item).await?;
+            (item, Some(events))
+        }
     };
-    let pushed = by.push(&kept, &owner, &item).await?;
-    let events = ready.map(|ready| ItemEvents::behind(ready, by, &kept, pushed.number));
-    Ok(TakenMessage { task: KeptTask { kept, item: pushed.number }, events, steer: None })
+    Ok(TakenMessage { task: KeptItem { kept, number: item }, events, steer: None })
 }
 
 /// The session of the context that the message names, or of the message itself.
 async fn session(by: &Caller, agent: &str, sent: &SentMessage) -> Answered<Kept> {
-    let (key, named) = match &sent.context {
-        Some(context) => {
-            match by.session(context).await {
-                Ok(kept) if kept.setup.agent == agent => return Ok(kept),
-                Ok(_) => {}
-                Err(problem) if hidden_is(&problem) => {}
-                Err(problem) => return Err(problem),
-            }
-            (format!("a2a:context:{agent}:{context}"), Some(context.clone()))
-        }
-        None => (format!("a2a:message:{agent}:{}", sent.id), None),
+    let key = match &sent.context {
+        Some(context) => match session_named(by, agent, context).await? {
+            Some(kept) => return Ok(kept),
+            None => context_key(agent, context),
+        },
+        None => format!("a2a:message:{agent}:{}", sent.id),
     };
+    let named = sent.context.clone();
     let make = SessionMake { agent: Some(agent.to_owned()), key: Some(key), named, ..SessionMake::default() };
     Ok(by.make(make).await?.0)
 }
 
-fn hidden_is(problem: &Problem) -> bool {
-    problem.code() == "no_such_session"
-}
-
-async fn to_task(by: &Caller, task: KeptTask, sent: &SentMessage) -> Answered<TakenMessage> {
+/// Takes a message for the task; gives the item of one that steers. One that is sent again is what it was before, whatever the task is
+/// by now.
+async fn to_task(by: &Caller, task: &KeptItem, sent: &SentMessage) -> Answered<Option<u64>> {
+    if !sent.decisions.is_empty() {
+        return decided(by, task, sent).await.map(|()| None);
+    }
     let item = task.item(by).await?;
     let state = TaskState::of(&item);
-    if state == TaskState::InputRequired || !sent.decisions.is_empty() {
-        answer(by, &task, sent, state).await?;
-        return Ok(TakenMessage { task, events: None, steer: None });
+    let rows = by.store().approvals(task.kept.id()).await?;
+    if is_answer(by, sent, &rows) {
+        return answer(by, task, sent, &rows).await.map(|()| None);
+    }
+    let turn = item.turn.as_deref().and_then(|turn| turn.parse::<TurnId>().ok());
+    let steer = turn.map(|turn| ItemPush {
+        text: sent.text.clone(),
+        policy: Policy::SteerTurn(turn, SteerTiming::NextRequest, IfUndelivered::Return),
+        key: Some(sent.id.clone()),
+    });
+    if let Some(steer) = steer.as_ref().filter(|steer| !steer.text.trim().is_empty())
+        && let Some(number) = by.known(&task.kept, steer).await?
+    {
+        by.needs(AccessScope::Talk, Refuses::UnderLoad)?;
+        return Ok(Some(number));
+    }
+    if state == TaskState::InputRequired {
+        return answer(by, task, sent, &rows).await.map(|()| None);
     }
     by.needs(AccessScope::Talk, Refuses::UnderLoad)?;
-    let turn = match (state, item.turn.as_deref().map(str::parse::<TurnId>)) {
-        (TaskState::Working, Some(Ok(turn))) => turn,
-        (TaskState::Working | TaskState::Submitted, _) => {
-            return Err(refusal::unsupported(
-                "the task has not begun: send the message again, or in its context",
-            ));
+    match (state, steer) {
+        (TaskState::Working, Some(steer)) => {
+            let owner = by.owner(&task.kept).await?;
+            let pushed = by.push(&task.kept, &owner, &steer).await.map_err(undelivered)?;
+            Ok(Some(pushed.number))
         }
-        (state, _) => return Err(over(state)),
-    };
-    let policy = Policy::SteerTurn(turn, SteerTiming::NextRequest, IfUndelivered::Return);
-    let push = ItemPush { text: sent.text.clone(), policy, key: Some(sent.id.clone()) };
-    let owner = by.owner(&task.kept).await?;
-    let pushed = by.push(&task.kept, &owner, &push).await.map_err(undelivered)?;
-    Ok(TakenMessage { task, events: None, steer: Some(pushed.number) })
+        (TaskState::Working | TaskState::Submitted, _) => {
+            Err(refusal::unsupported("the task has not begun: send the message again, or in its context"))
+        }
+        (state, _) => Err(over(state)),
+    }
 }
 
 fn over(state: TaskState) -> Problem {
@@ -149,67 +164,61 @@ fn undelivered(problem: Problem) -> Problem {
 ///
 /// # Cancel safety
 /// Nothing is lost.
-pub(super) async fn delivered(by: &Caller, task: &KeptTask, steer: u64) -> Answered<()> {
-    let item = KeptTask { item: steer, ..task.clone() }.item(by).await?;
+pub(super) async fn delivered(by: &Caller, task: &KeptItem, steer: u64) -> Answered<()> {
+    let item = KeptItem { number: steer, ..task.clone() }.item(by).await?;
     match item.outcome {
         Some("returned") => Err(refusal::unsupported("the task ended before the message reached it")),
         _ => Ok(()),
     }
 }
 
-/// Answers the questions of the task: those that the decisions name, or by its text all that there are.
-async fn answer(by: &Caller, task: &KeptTask, sent: &SentMessage, state: TaskState) -> Answered<()> {
+/// Takes the decisions as data.
+async fn decided(by: &Caller, task: &KeptItem, sent: &SentMessage) -> Answered<()> {
     by.needs(AccessScope::Approve, Refuses::Never)?;
-    if !sent.decisions.is_empty() {
-        for sent in &sent.decisions {
-            let digest = sent.digest.clone();
-            drop(by.decide(&task.kept, &sent.approval, digest, &sent.decision).await?);
-        }
-        return Ok(());
+    for sent in &sent.decisions {
+        drop(by.decide(&task.kept, &sent.approval, sent.digest.clone(), &sent.decision).await?);
     }
+    Ok(())
+}
+
+/// Whether a text can be nothing but an answer: a yes that names one of these questions, or a no that answered one of them before.
+fn is_answer(by: &Caller, sent: &SentMessage, rows: &[ApprovalRow]) -> bool {
+    match sent.words() {
+        AnswerWords::Yes(to) => named(rows, to).is_some(),
+        AnswerWords::No(_) => by.has_denied(rows, &sent.id),
+    }
+}
+
+/// The question of this code; one that is open first.
+fn named<'a>(rows: &'a [ApprovalRow], to: &str) -> Option<&'a ApprovalRow> {
+    let all = || rows.iter().filter(|row| code(&row.asked.id) == to);
+    all().find(|row| row.state == ApprovalState::Open).or_else(|| all().next_back())
+}
+
+/// Answers questions of the task by a text: the one that a yes names, or with a no all that are open.
+async fn answer(by: &Caller, task: &KeptItem, sent: &SentMessage, rows: &[ApprovalRow]) -> Answered<()> {
+    by.needs(AccessScope::Approve, Refuses::Never)?;
     if sent.text.trim().is_empty() {
         return Err(Problem::bad_request("an answer says something"));
     }
-    let questions = by.questions(task.kept.id()).await?;
-    if questions.is_empty() {
-        return Err(over(state));
+    if !is_answer(by, sent, rows) && rows.iter().all(|row| row.state != ApprovalState::Open) {
+        return Err(refusal::unsupported("the question was answered before"));
     }
     match sent.words() {
         AnswerWords::Yes(to) => {
-            let asked = questions.iter().find(|asked| code(&asked.id) == to);
-            let asked = asked.ok_or_else(|| unclear(&questions))?;
+            let asked = &named(rows, to).ok_or_else(|| unclear(rows))?.asked;
             drop(by.decide(&task.kept, asked.id.as_str(), asked.digest.clone(), &Decision::Approve).await?);
         }
-        AnswerWords::No(words) => {
-            let decision = Decision::deny(words.to_owned());
-            for asked in questions {
-                drop(by.decide(&task.kept, asked.id.as_str(), asked.digest, &decision).await?);
-            }
-        }
+        AnswerWords::No(words) => by.deny(&task.kept, rows, (words, &sent.id)).await?,
     }
     Ok(())
 }
 
 /// A yes that names no question which is open: nothing is decided.
-fn unclear(questions: &[ApprovalRequest]) -> Problem {
-    let asked = questions.iter().map(|asked| format!("`approve {}` for {}", code(&asked.id), asked.tool));
-    let all: Vec<String> = asked.collect();
+fn unclear(rows: &[ApprovalRow]) -> Problem {
+    let open = rows.iter().filter(|row| row.state == ApprovalState::Open);
+    let asked = open.filter_map(|row| serde_json::from_slice::<ApprovalRequest>(&row.asked.bytes).ok());
+    let all: Vec<String> =
+        asked.map(|asked| format!("`approve {}` for {}", code(&asked.id), asked.tool)).collect();
     Problem::bad_request(format!("say which question you approve: {}", all.join(", ")))
-}
-
-/// Waits until the task is at rest: over, or with a question. It is as it is then, or when the server ends.
-///
-/// # Errors
-/// The store's.
-///
-/// # Cancel safety
-/// Nothing is lost.
-pub(super) async fn rested(by: &Caller, task: &KeptTask) -> Answered<()> {
-    loop {
-        let item = by.rested(&task.kept, task.item, super::operation::LOOK).await.map_err(hidden)?;
-        let is_ended = by.host.is_draining() && by.host.opened(task.kept.id()).is_none();
-        if item.state == ItemState::Rest || is_ended {
-            return Ok(());
-        }
-    }
 }

@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     message::HistoryLength,
-    task::{KeptTask, TaskState, TaskView, artifact},
+    task::{TaskState, TaskView, artifact, context},
 };
 use crate::{
-    caller::Caller,
+    caller::{Caller, KeptItem},
     follow::{ItemEvent, ItemEvents, ShownEvent, SuspendedEvent, SuspendedItem},
     problem::Answered,
 };
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A reader of a task.
 pub(super) struct TaskStream {
     by: Caller,
-    task: KeptTask,
+    task: KeptItem,
     at_question: AtQuestion,
     stage: TaskStage,
     ready: VecDeque<Value>,
@@ -65,7 +65,7 @@ struct SaidText {
 }
 
 impl TaskStream {
-    /// A reader of the task, behind `events` if the task was begun with them.
+    /// A reader of the task, by these events of it if there are any.
     ///
     /// # Errors
     /// `too_many_readers`, and the store's.
@@ -74,12 +74,12 @@ impl TaskStream {
     /// Nothing is lost.
     pub(super) async fn of(
         by: &Caller,
-        task: KeptTask,
+        task: KeptItem,
         events: Option<ItemEvents>,
         (at_question, history): (AtQuestion, HistoryLength),
     ) -> Answered<Self> {
         let head = by.store().open(task.kept.id()).await?.head;
-        let view = task.view(by).await?;
+        let view = TaskView::of(by, &task).await?;
         let mut stream = Self {
             by: by.clone(),
             task,
@@ -87,7 +87,7 @@ impl TaskStream {
             stage: TaskStage::Over,
             ready: VecDeque::from([json!({"task": view.value(history)})]),
             known: view.state,
-            from: if events.is_some() { 0 } else { head },
+            from: head,
             said: SaidText::default(),
         };
         match (view.state, events) {
@@ -135,7 +135,7 @@ impl TaskStream {
     }
 
     async fn read_on(&mut self) -> Answered<()> {
-        let events = ItemEvents::of(&self.by, &self.task.kept, self.task.item).await?;
+        let events = ItemEvents::of(&self.by, &self.task.kept, self.task.number).await?;
         self.stage = TaskStage::Reading(Box::new(events));
         Ok(())
     }
@@ -144,7 +144,7 @@ impl TaskStream {
         self.stage = match self.at_question {
             AtQuestion::Ends => TaskStage::Over,
             AtQuestion::Waits => {
-                let item = SuspendedItem::of(&self.by, &self.task.kept, self.task.item).await?;
+                let item = SuspendedItem::of(&self.by, &self.task.kept, self.task.number).await?;
                 TaskStage::Waiting(Box::new(item))
             }
         };
@@ -158,11 +158,10 @@ impl TaskStream {
             }
             self.from = position + 1;
         }
-        let data = &event.data;
-        // What child runs say is no answer of the agent.
-        if data["path"].as_str().is_some_and(|path| !path.is_empty()) {
+        if !event.is_root() {
             return Ok(());
         }
+        let data = &event.data;
         let (round, text) = (data["round"].as_u64(), data["text"].as_str().unwrap_or_default());
         let piece = match event.kind.as_str() {
             "turn_started" => {
@@ -172,7 +171,7 @@ impl TaskStream {
             "text_delta" => self.said.delta(round, text),
             "partial" | "model_ended" => self.said.whole(round, text),
             "stop_requested" => {
-                let view = self.task.view(&self.by).await?;
+                let view = TaskView::of(&self.by, &self.task).await?;
                 if view.state == TaskState::Working {
                     self.ready.push_back(view.update());
                 }
@@ -186,7 +185,7 @@ impl TaskStream {
 
     async fn working(&mut self) -> Answered<()> {
         if self.known != TaskState::Working {
-            let view = self.task.view(&self.by).await?;
+            let view = TaskView::of(&self.by, &self.task).await?;
             if view.state == TaskState::Working {
                 self.known = TaskState::Working;
                 self.ready.push_back(view.update());
@@ -198,7 +197,7 @@ impl TaskStream {
     fn piece(&mut self, piece: Option<(String, bool)>) {
         let Some((text, is_appended)) = piece else { return };
         self.ready.push_back(json!({"artifactUpdate": {
-            "taskId": self.task.name().to_string(), "contextId": self.task.context(),
+            "taskId": self.task.name().to_string(), "contextId": context(&self.task.kept),
             "artifact": artifact(&text), "append": is_appended,
         }}));
     }
@@ -230,7 +229,7 @@ impl TaskStream {
     async fn settled(&self, seen: TaskState) -> Answered<TaskView> {
         let over = Instant::now() + QUIET_WITHIN;
         loop {
-            let view = self.task.view(&self.by).await?;
+            let view = TaskView::of(&self.by, &self.task).await?;
             let is_canceled = (seen, view.state) == (TaskState::Canceled, TaskState::Canceled);
             let is_known = !is_canceled || view.is_quiet_known();
             if is_known || Instant::now() >= over {

@@ -1,32 +1,20 @@
 //! A task: one item of a session, as A2A shows it.
 
-use std::{fmt, str::FromStr};
-
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use safepoint::{approval::ApprovalRequest, ids::TurnId, raw::decode_row};
 use serde_json::{Map, Value, json};
 
-use super::{
-    message::{HistoryLength, code},
-    refusal,
-};
+use super::message::{HistoryLength, code};
 use crate::{
     answer::{ItemAnswer, ItemState, TurnAnswer},
-    caller::{Caller, Kept, items::view},
+    caller::{Caller, Kept, KeptItem, items::ReadItems, named::ItemName},
     host::read::{self, TurnRead},
-    problem::{Answered, Problem},
+    problem::Answered,
 };
 
 /// The id of the artifact that holds what the agent said last: its answer, once the task is completed.
 const ANSWER: &str = "answer";
-
-/// The name of a task: the session, and the number of the item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TaskName {
-    pub(super) session: String,
-    pub(super) item: u64,
-}
 
 /// The state of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,16 +28,9 @@ pub(super) enum TaskState {
     Canceled,
 }
 
-/// A task of a session that the caller sees.
-#[derive(Clone)]
-pub(super) struct KeptTask {
-    pub(super) kept: Kept,
-    pub(super) item: u64,
-}
-
 /// A task as it is now.
 pub(super) struct TaskView {
-    name: TaskName,
+    name: ItemName,
     context: String,
     pub(super) state: TaskState,
     since: Option<Timestamp>,
@@ -61,21 +42,6 @@ pub(super) struct TaskView {
     word: Option<String>,
     turn: Option<TurnAnswer>,
     stop: Option<&'static str>,
-}
-
-impl fmt::Display for TaskName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.session, self.item)
-    }
-}
-
-impl FromStr for TaskName {
-    type Err = Problem;
-    fn from_str(text: &str) -> Result<Self, Problem> {
-        let (session, item) = text.rsplit_once('.').ok_or_else(refusal::no_task)?;
-        let item = item.parse().map_err(|_no_number| refusal::no_task())?;
-        Ok(Self { session: session.to_owned(), item })
-    }
 }
 
 impl TaskState {
@@ -123,66 +89,37 @@ impl TaskState {
     }
 }
 
-impl KeptTask {
-    /// The task of this name, if it is one of the agent and the caller sees it.
-    ///
-    /// # Errors
-    /// `no_such_task`, for one that it does not see too.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(super) async fn find(by: &Caller, agent: &str, named: &str) -> Answered<Self> {
-        let name: TaskName = named.parse()?;
-        let kept = by.session(&name.session).await.map_err(hidden)?;
-        if kept.setup.agent != agent {
-            return Err(refusal::no_task());
-        }
-        let task = Self { kept, item: name.item };
-        task.item(by).await?;
-        Ok(task)
-    }
-
-    pub(super) fn name(&self) -> TaskName {
-        TaskName { session: self.kept.id().to_string(), item: self.item }
-    }
-
-    /// The name of its context, as the client has it.
-    pub(super) fn context(&self) -> String {
-        context(&self.kept)
-    }
-
-    /// Where its item is.
-    ///
-    /// # Errors
-    /// `no_such_task`, and the store's.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(super) async fn item(&self, by: &Caller) -> Answered<ItemAnswer> {
-        view(&by.host, self.kept.id(), self.item).await.map_err(hidden)
-    }
-
+impl TaskView {
     /// The task as it is now.
     ///
     /// # Errors
-    /// `no_such_task`, and the store's.
+    /// The store's.
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    pub(super) async fn view(&self, by: &Caller) -> Answered<TaskView> {
-        let item = self.item(by).await?;
-        let inbox = by.store().inbox(self.kept.id()).await?;
-        let turns = read::turns(by.store(), self.kept.id()).await?;
-        let row = inbox.iter().find(|row| row.number == self.item);
-        let found = read::turn_of(&turns, self.item);
+    pub(super) async fn of(by: &Caller, task: &KeptItem) -> Answered<Self> {
+        Self::among(by, task, &ReadItems::of(&by.host, task.kept.id()).await?).await
+    }
+
+    /// The task, by what was read of its session.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn among(by: &Caller, task: &KeptItem, all: &ReadItems) -> Answered<Self> {
+        let item = all.answer(task.number);
+        let row = all.inbox.iter().find(|row| row.number == task.number);
+        let found = read::turn_of(&all.turns, task.number);
         let state = TaskState::of(&item);
         let questions = match state {
-            TaskState::InputRequired => by.questions(self.kept.id()).await?,
+            TaskState::InputRequired => by.questions(task.kept.id()).await?,
             _ => Vec::new(),
         };
-        let mut view = TaskView {
-            name: self.name(),
-            context: self.context(),
+        let mut view = Self {
+            name: task.name(),
+            context: context(&task.kept),
             state,
             since: row.map(|row| row.at),
             outcome: item.outcome,
@@ -196,31 +133,15 @@ impl KeptTask {
         if let Some((turn, read)) = found {
             view.of_turn(read);
             view.turn = Some(read.answer(turn));
-            view.stop = self.stop(by, turn, read);
+            view.stop = stop(by, task, (turn, read));
         }
         Ok(view)
     }
 
-    /// How far the stop of its turn is, while the turn has not settled.
-    fn stop(&self, by: &Caller, turn: TurnId, read: &TurnRead) -> Option<&'static str> {
-        if read.is_settled() {
-            return None;
-        }
-        let running = by.host.opened(self.kept.id()).and_then(|open| open.handle().current_turn());
-        let is_requested = running.filter(|running| running.turn == turn);
-        if read.is_stop_observed() {
-            Some("observed")
-        } else {
-            is_requested.and_then(|running| running.run.stop_requested()).map(|_| "requested")
-        }
-    }
-}
-
-impl TaskView {
     fn of_turn(&mut self, read: &TurnRead) {
         self.since = read.changed.or(self.since);
         self.text = read.text().filter(|text| !text.is_empty()).map(str::to_owned);
-        if let Some(asked) = read.asked(self.name.item) {
+        if let Some(asked) = read.asked(self.name.number) {
             self.said = vec![asked.to_owned()];
         }
         self.said.extend(read.said.iter().cloned());
@@ -302,10 +223,10 @@ impl TaskView {
 
     /// What the session's own API says of it.
     fn metadata(&self) -> Value {
-        let TaskName { session, item } = &self.name;
+        let ItemName { session, number } = &self.name;
         let mut of = Map::new();
         of.insert("session".into(), json!(session));
-        of.insert("item".into(), json!(format!("item-{item}")));
+        of.insert("item".into(), json!(format!("item-{number}")));
         if let Some(outcome) = self.outcome {
             of.insert("outcome".into(), json!(outcome));
         }
@@ -328,9 +249,43 @@ impl TaskView {
     }
 }
 
+/// How far the stop of its turn is, while the turn has not settled.
+fn stop(by: &Caller, task: &KeptItem, (turn, read): (TurnId, &TurnRead)) -> Option<&'static str> {
+    if read.is_settled() {
+        return None;
+    }
+    let running = by.host.opened(task.kept.id()).and_then(|open| open.handle().current_turn());
+    let is_requested = running.filter(|running| running.turn == turn);
+    if read.is_stop_observed() {
+        Some("observed")
+    } else {
+        is_requested.and_then(|running| running.run.stop_requested()).map(|_| "requested")
+    }
+}
+
 /// The name of a session's context, as its client has it.
 pub(super) fn context(kept: &Kept) -> String {
     kept.setup.named.clone().unwrap_or_else(|| kept.id().to_string())
+}
+
+/// The key of the session whose context its client has named so.
+pub(super) fn context_key(agent: &str, context: &str) -> String {
+    format!("a2a:context:{agent}:{context}")
+}
+
+/// The agent's session with this id, if the caller sees it: its context has the same name.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(super) async fn session_named(by: &Caller, agent: &str, id: &str) -> Answered<Option<Kept>> {
+    match by.session(id).await {
+        Ok(kept) => Ok(Some(kept).filter(|kept| kept.setup.agent == agent)),
+        Err(problem) if problem.status() == StatusCode::NOT_FOUND => Ok(None),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// The artifact with this text.
@@ -353,9 +308,4 @@ fn question(asked: &ApprovalRequest) -> [Value; 2] {
     let text =
         format!("`{}` needs an approval. Answer `approve {code}`; any other text is a no.", asked.tool);
     [json!({"text": text}), json!({"data": data, "mediaType": "application/json"})]
-}
-
-/// What is not there is a task that is not there.
-pub(super) fn hidden(problem: Problem) -> Problem {
-    if problem.status() == StatusCode::NOT_FOUND { refusal::no_task() } else { problem }
 }

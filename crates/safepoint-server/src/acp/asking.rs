@@ -16,9 +16,9 @@ use tokio::time::{sleep, timeout};
 
 use super::{desk::Desk, update};
 use crate::{
-    caller::Kept,
+    caller::{Kept, decisions::is_over},
     host::read,
-    problem::{Answered, Problem},
+    problem::Answered,
 };
 
 /// How often it is looked whether a question is still open.
@@ -52,14 +52,13 @@ impl Questions {
     /// # Cancel safety
     /// A question may stay with the editor; its answer changes nothing.
     pub(super) async fn ask(&self) -> Answered<bool> {
-        while let Some(asked) = self.next().await? {
+        let by = &self.desk.by;
+        while let Some(asked) = by.questions(self.kept.id()).await?.into_iter().next() {
             match self.put(&asked).await? {
                 QuestionEnd::StaysOpen => return Ok(false),
                 QuestionEnd::Over => {}
                 QuestionEnd::Decided(decision) => {
-                    let decided =
-                        self.desk.by.decide(&self.kept, asked.id.as_str(), asked.digest, &decision).await;
-                    match decided {
+                    match by.decide(&self.kept, asked.id.as_str(), asked.digest, &decision).await {
                         Ok(_) => {}
                         // Another one decided it, or it is over: the turn says how it continues.
                         Err(problem) if is_over(&problem) => {}
@@ -69,13 +68,6 @@ impl Questions {
             }
         }
         Ok(true)
-    }
-
-    /// The first open question.
-    async fn next(&self) -> Answered<Option<ApprovalRequest>> {
-        let rows = self.desk.by.store().approvals(self.kept.id()).await?;
-        let open = rows.iter().filter(|row| row.state == ApprovalState::Open);
-        Ok(open.filter_map(|row| serde_json::from_slice(&row.asked.bytes).ok()).next())
     }
 
     async fn put(&self, asked: &ApprovalRequest) -> Answered<QuestionEnd> {
@@ -114,10 +106,6 @@ impl Questions {
             sleep(LOOK).await;
         }
     }
-}
-
-fn is_over(problem: &Problem) -> bool {
-    matches!(problem.code(), "decided_otherwise" | "withdrawn" | "expired" | "other_arguments")
 }
 
 fn params(session: &str, turn: u64, asked: &ApprovalRequest) -> Value {

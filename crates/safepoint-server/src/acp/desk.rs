@@ -41,7 +41,8 @@ struct OpenPrompt {
     /// The editor's id of the request.
     request: Value,
     kept: Kept,
-    number: u64,
+    /// None: its item is being pushed.
+    number: Option<u64>,
     cancels: Cancels,
 }
 
@@ -69,12 +70,29 @@ impl Desk {
         *self.left.borrow()
     }
 
-    /// A prompt was pushed.
-    pub(super) fn opened(&self, request: Value, kept: Kept, number: u64) {
-        self.prompts().push(OpenPrompt { request, kept, number, cancels: Cancels::default() });
+    /// A prompt is pushed next.
+    pub(super) fn opened(&self, request: Value, kept: Kept) {
+        self.prompts().push(OpenPrompt { request, kept, number: None, cancels: Cancels::default() });
     }
 
-    /// Its answer is said next.
+    /// It was pushed. It is stopped where the editor has gone since.
+    ///
+    /// # Cancel safety
+    /// The stop may be under way.
+    pub(super) async fn pushed(&self, request: &Value, number: u64) {
+        let recorded = |open: &mut OpenPrompt| {
+            open.number = Some(number);
+            open.clone()
+        };
+        let found = self.prompts().iter_mut().find(|open| open.request == *request).map(recorded);
+        let Some(open) = found else { return };
+        // Behind the number: it is found there by an editor that goes from now on.
+        if self.has_left() {
+            self.stop(&open, self.leaves()).await;
+        }
+    }
+
+    /// Its answer is said next, or it was not pushed.
     pub(super) fn closed(&self, request: &Value) {
         self.prompts().retain(|open| open.request != *request);
     }
@@ -88,7 +106,8 @@ impl Desk {
     pub(super) fn is_first(&self, request: &Value) -> bool {
         let prompts = self.prompts();
         let Some(own) = prompts.iter().find(|open| open.request == *request) else { return false };
-        prompts.iter().all(|open| open.kept.id() != own.kept.id() || open.number >= own.number)
+        let is_behind = |open: &OpenPrompt| open.number.is_none() || open.number >= own.number;
+        prompts.iter().all(|open| open.kept.id() != own.kept.id() || is_behind(open))
     }
 
     /// Stops every prompt of the session that is open now.
@@ -111,14 +130,14 @@ impl Desk {
 
     /// The editor is gone: what it began is stopped, and what waits for a decision is left to wait.
     pub(super) fn leave(self: &Arc<Self>) -> Vec<Job> {
+        // First: what is pushed from here on is stopped where that is known.
         self.left.send_replace(true);
-        let reason =
-            Reason::new(Code::DISCONNECT).with_text("the editor closed its input").with_actor(self.actor());
         let open = self.prompts().clone();
         let stops = open.into_iter().map(|open| {
-            let (desk, request) = (Arc::clone(self), within(LEAVES).with_reason(reason.clone()));
+            let (desk, request) = (Arc::clone(self), self.leaves());
             let stop: Job = Box::pin(async move {
-                let found = view(&desk.by.host, open.kept.id(), open.number).await;
+                let Some(number) = open.number else { return };
+                let found = view(&desk.by.host, open.kept.id(), number).await;
                 if found.is_ok_and(|item| item.outcome != Some("suspended")) {
                     desk.stop(&open, request).await;
                 }
@@ -126,6 +145,11 @@ impl Desk {
             stop
         });
         stops.collect()
+    }
+
+    fn leaves(&self) -> StopRequest {
+        let reason = Reason::new(Code::DISCONNECT).with_text("the editor closed its input");
+        within(LEAVES).with_reason(reason.with_actor(self.actor()))
     }
 
     /// Those prompts with the stop that is next for each: a second one is at once.
@@ -146,7 +170,9 @@ impl Desk {
     }
 
     async fn stop(&self, open: &OpenPrompt, request: StopRequest) {
-        let stopped = self.by.stop_item(&open.kept, open.number, request, QueueAfterStop::Continues).await;
+        // A line behind a prompt is read once that is recorded.
+        let Some(number) = open.number else { return };
+        let stopped = self.by.stop_item(&open.kept, number, request, QueueAfterStop::Continues).await;
         if stopped.is_err() {
             // It is over, or the store does not answer: the prompt's answer says how it ended.
         }

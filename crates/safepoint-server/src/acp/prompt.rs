@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use super::{asking::Questions, content, desk::Desk, message::Refusal, update::Updates};
 use crate::{
     answer::{CRASHED, ItemAnswer, ItemState},
-    caller::{Kept, Owner, items::ItemPush},
-    follow::{ItemEvent, ItemEvents, ReadyReader},
+    caller::{Kept, items::ItemPush},
+    follow::{ItemEvent, ItemEvents},
     problem::{Answered, Problem},
 };
 
@@ -33,14 +33,20 @@ pub(super) struct Prompt {
 }
 
 impl Prompt {
-    /// Pushes it.
-    ///
-    /// # Errors
-    /// Why it is refused.
+    /// Answers it. What is held here is dropped once it is recorded, or refused.
     ///
     /// # Cancel safety
-    /// The item may have been pushed.
-    pub(super) async fn push(desk: &Arc<Desk>, request: &Value, params: &Value) -> Result<Self, Refusal> {
+    /// It is not answered; its item may have been pushed, and runs on.
+    pub(super) async fn answer(desk: Arc<Desk>, (request, params): (Value, Value), held: impl Send) {
+        let pushed = Self::push(&desk, &request, &params).await;
+        drop(held);
+        match pushed {
+            Ok(prompt) => prompt.follow().await,
+            Err(refusal) => desk.outbox.answer(&request, Err(refusal)).await,
+        }
+    }
+
+    async fn push(desk: &Arc<Desk>, request: &Value, params: &Value) -> Result<Self, Refusal> {
         let text = content::text(&params["prompt"])?;
         let policy = policy(&params["_meta"]["safepoint"]["policy"])?;
         let session =
@@ -50,25 +56,15 @@ impl Prompt {
         let by = &desk.by;
         let kept = by.session(session).await?;
         let owner = by.owner(&kept).await?;
-        // The reader is there before the item, so that it misses nothing of it.
-        let ready = match &owner {
-            Owner::Here(_) => Some(ReadyReader::of(by, &kept).await?),
-            Owner::Elsewhere => None,
-        };
-        let number = by.push(&kept, &owner, &item).await?.number;
-        desk.opened(request.clone(), kept.clone(), number);
-        let events = match ready {
-            Some(ready) => ItemEvents::behind(ready, by, &kept, number),
-            None => ItemEvents::of(by, &kept, number).await?,
-        };
+        desk.opened(request.clone(), kept.clone());
+        let pushed = ItemEvents::push(by, &kept, &owner, &item).await;
+        let (number, events) = pushed.inspect_err(|_refused| desk.closed(request))?;
+        desk.pushed(request, number).await;
         Ok(Self { desk: Arc::clone(desk), request: request.clone(), kept, number, events })
     }
 
     /// Shows its turn, and answers when that is over.
-    ///
-    /// # Cancel safety
-    /// It is not answered; its item runs on.
-    pub(super) async fn follow(mut self) {
+    async fn follow(mut self) {
         let answered = match self.rest().await {
             Ok(rest) => self.ended(rest).await,
             Err(problem) => Err(problem.into()),

@@ -44,11 +44,10 @@ impl Updates {
             return None;
         }
         self.seen = event.position.or(self.seen);
-        let data = &event.data;
-        // A run below the turn's is the work of a call, which is shown.
-        if data["path"].as_array().is_some_and(|path| !path.is_empty()) {
+        if !event.is_root() {
             return None;
         }
+        let data = &event.data;
         let text = data["text"].as_str().unwrap_or_default();
         match event.kind.as_str() {
             "steer_delivered" if self.of_both => {

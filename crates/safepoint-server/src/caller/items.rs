@@ -1,5 +1,7 @@
 //! Items of a session: pushed, looked at, waited for and withdrawn.
 
+mod view;
+
 use std::{sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
@@ -7,30 +9,31 @@ use safepoint::{
     ids::{ItemId, SessionId},
     raw::{
         encode_item,
-        store::{ApprovalState, ItemState as RowState, NewItem, Pushed, Withdrawn},
+        store::{NewItem, Pushed, Withdrawn},
     },
     session::{ItemOutcome, Policy, Push, PushError, RejectReason, Ticket},
-    store::{SessionRow, Store},
+    store::SessionRow,
 };
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Caller, Kept, Owner, is_held};
+use super::{Caller, Kept, Owner};
 use crate::{
-    answer::{CRASHED, ItemAnswer, ItemState, outcome_words},
+    answer::{ItemAnswer, ItemState},
     ask::parsed,
-    host::{
-        HostState,
-        open::{OpenSession, Seen},
-        read,
-    },
+    host::open::{OpenSession, Seen},
     load::Load,
     problem::{Answered, Problem},
 };
+
+use self::view::waiting;
+pub(crate) use self::view::{ReadItems, view};
 
 /// How many items may wait.
 const INBOX: usize = 1_024;
 /// How often an item of another process is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+/// How often a request that waits for an item looks whether the server ends.
+const LOOK_FOR_END: Duration = Duration::from_millis(500);
 
 /// An item before it is pushed.
 #[derive(Clone, Debug)]
@@ -209,6 +212,23 @@ impl Caller {
         Ok(answer)
     }
 
+    /// Where an item is, once it is at rest, or when this server ends and its session is given back.
+    ///
+    /// # Errors
+    /// As [`rested`](Self::rested).
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn rested_or_left(&self, kept: &Kept, number: u64) -> Answered<ItemAnswer> {
+        loop {
+            let item = self.rested(kept, number, LOOK_FOR_END).await?;
+            let is_left = self.host.is_draining() && self.host.opened(kept.id()).is_none();
+            if item.state == ItemState::Rest || is_left {
+                return Ok(item);
+            }
+        }
+    }
+
     /// Withdraws an item that no turn has.
     ///
     /// # Errors
@@ -231,7 +251,7 @@ impl Caller {
                     open.handle().check_store();
                 }
                 let state = ItemState::Rest;
-                Ok(ItemAnswer { state, outcome: Some("withdrawn"), ..empty(session, number) })
+                Ok(ItemAnswer { state, outcome: Some("withdrawn"), ..waiting(session, number) })
             }
             Withdrawn::Taken => Err(taken()),
             Withdrawn::Unknown => Err(Problem::no_such("item")),
@@ -293,74 +313,4 @@ fn returned(why: RejectReason, ticket: &Ticket<String>, row: &SessionRow) -> Pro
 pub(crate) fn numbered(text: &str) -> Answered<u64> {
     parsed::<u64>("item", text.strip_prefix("item-").unwrap_or(text))
         .map_err(|_not_a_number| Problem::no_such("item"))
-}
-
-fn empty(session: &SessionId, number: u64) -> ItemAnswer {
-    ItemAnswer {
-        id: format!("item-{number}"),
-        session: session.to_string(),
-        state: ItemState::Accepted,
-        turn: None,
-        outcome: None,
-        returned: None,
-        answer: None,
-    }
-}
-
-/// Where an item is now.
-///
-/// # Errors
-/// `no_such_item`, and the store's.
-///
-/// # Cancel safety
-/// Nothing is lost.
-pub(crate) async fn view(host: &Arc<HostState>, session: &SessionId, number: u64) -> Answered<ItemAnswer> {
-    let store = &*host.store;
-    if number == 0 || number > store.notice(session).await?.items {
-        return Err(Problem::no_such("item"));
-    }
-    let ticket = host.opened(session).and_then(|open| open.ticket(number));
-    let inbox = store.inbox(session).await?;
-    let row = inbox.iter().find(|row| row.number == number).map(|row| row.state);
-    let own = ticket.as_ref().and_then(Ticket::fate_now);
-    if own.is_none() && row == Some(RowState::Waiting) {
-        return Ok(empty(session, number));
-    }
-    let turns = read::turns(store, session).await?;
-    let found = read::turn_of(&turns, number);
-    let of_turn = found.and_then(|(_, turn)| turn.outcome);
-    let outcome = match own {
-        // A turn that waited for a decision has continued since, or the journal says that it waits.
-        Some(ItemOutcome::Suspended(_)) | None => of_turn,
-        own => own,
-    };
-    let is_decided = matches!(outcome, Some(ItemOutcome::Suspended(_))) && !is_asked(store, session).await?;
-    let is_there = row.is_some() || found.is_some();
-    let is_cut = outcome.is_none() && found.is_some_and(|(_, turn)| turn.is_cut);
-    let (state, words) = match outcome {
-        Some(outcome) if !is_decided => (ItemState::Rest, Some(outcome_words(outcome))),
-        _ if is_cut => (ItemState::Rest, Some((CRASHED, None, None))),
-        _ if is_there && is_held(&store.open(session).await?) => (ItemState::Running, None),
-        _ if is_there => (ItemState::Accepted, None),
-        // No turn had it, and it waits no more.
-        _ => (ItemState::Rest, Some(outcome_words(ItemOutcome::Withdrawn))),
-    };
-    let turn = words.and_then(|(_, turn, _)| turn).or(found.map(|(turn, _)| turn));
-    let read = turn.and_then(|turn| turns.get(&turn.number()));
-    Ok(ItemAnswer {
-        state,
-        turn: turn.map(|turn| turn.to_string()),
-        outcome: words.map(|(word, ..)| word),
-        returned: words.and_then(|(.., code)| code),
-        answer: read
-            .filter(|_| matches!(outcome, Some(ItemOutcome::Completed(_))))
-            .and_then(read::TurnRead::completed),
-        ..empty(session, number)
-    })
-}
-
-/// Whether a question of the session is open.
-async fn is_asked(store: &dyn Store, session: &SessionId) -> Answered<bool> {
-    let approvals = store.approvals(session).await?;
-    Ok(approvals.iter().any(|approval| approval.state == ApprovalState::Open))
 }

@@ -49,7 +49,7 @@ impl Caller {
     /// It may have been made.
     pub(crate) async fn make(&self, make: SessionMake) -> Answered<(Kept, Seen)> {
         let agent = self.agent(make.agent.as_deref())?;
-        let id = make.key.as_ref().map_or_else(SessionId::fresh, |key| named(self.who.name(), key));
+        let id = make.key.as_ref().map_or_else(SessionId::fresh, |key| self.session_of(key));
         let item = make.item.as_ref().map(ItemPush::encoded).transpose()?;
         let digest = item.as_ref().map(|item| item.digest.clone());
         let (principal, earlier) =
@@ -82,6 +82,15 @@ impl Caller {
         Ok((kept, seen))
     }
 
+    /// The session that the caller makes with this key.
+    pub(crate) fn session_of(&self, key: &str) -> SessionId {
+        const DIGITS: usize = 32;
+        let principal = self.who.name();
+        let digest = Sha256::digest(format!("{}:{principal}:{key}", principal.len()));
+        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        SessionId::from(format!("ses_{}", &digits[..DIGITS]))
+    }
+
     /// The name of an agent that the caller may use; the only one, if none is named.
     ///
     /// # Errors
@@ -109,14 +118,6 @@ impl Caller {
         let agents = self.host.agents.iter().filter(move |(_, offered)| offered.surfaces.contains(&surface));
         agents.filter(|(name, _)| self.who.uses(name))
     }
-}
-
-/// The session of a principal's key.
-fn named(principal: &str, key: &str) -> SessionId {
-    const DIGITS: usize = 32;
-    let digest = Sha256::digest(format!("{}:{principal}:{key}", principal.len()));
-    let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    SessionId::from(format!("ses_{}", &digits[..DIGITS]))
 }
 
 /// The session as it is now.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Caller, Kept, is_held, items::view};
 use crate::{
-    answer::{StopAnswer, StopState, outcome_words},
+    answer::{ItemAnswer, ItemState, StopAnswer, StopState, outcome_words},
     host::{open::OpenSession, read},
     problem::{Answered, Problem},
 };
@@ -179,6 +179,36 @@ impl Caller {
                 };
                 self.write_stop(kept, turn, request).await.map(StoppedItem::Stopping)
             }
+        }
+    }
+
+    /// Waits for a stop of an item: until its turn is as far as is asked for, and its questions are withdrawn, at most until then. The item
+    /// is as it is then, or when this server ends.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// The stop is under way all the same.
+    pub(crate) async fn item_stopped(
+        &self,
+        kept: &Kept,
+        item: u64,
+        stopped: StoppedItem,
+        (wait, over): (StopWait, Instant),
+    ) -> Answered<ItemAnswer> {
+        if let StoppedItem::Stopping(reached) = stopped {
+            drop(self.stopped(kept.id(), reached, (wait, over)).await?);
+        }
+        loop {
+            let answer = view(&self.host, kept.id(), item).await?;
+            // A turn that waits for a decision is over once an owner has read the stop.
+            let is_over = answer.state == ItemState::Rest && answer.outcome != Some("suspended");
+            let is_left = self.host.is_draining() && self.host.opened(kept.id()).is_none();
+            if is_over || is_left || Instant::now() >= over {
+                return Ok(answer);
+            }
+            sleep(LOOK).await;
         }
     }
 

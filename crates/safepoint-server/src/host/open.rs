@@ -12,7 +12,7 @@ use safepoint::{
     Agent, History, Session, SessionHandle,
     event::Event,
     ids::{ItemId, SessionId},
-    session::{Node, SessionEvent, SessionStop, Ticket},
+    session::{ItemOutcome, Node, SessionEvent, SessionStop, Ticket},
     store::{Error, Store},
 };
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -171,6 +171,12 @@ impl OpenSession {
     /// The ticket of an item that was pushed here.
     pub(crate) fn ticket(&self, number: u64) -> Option<Ticket<String>> {
         self.items().numbered.get(&number).cloned()
+    }
+
+    /// How the items that were pushed here have ended, by their numbers.
+    pub(crate) fn fates(&self) -> HashMap<u64, ItemOutcome> {
+        let items = self.items();
+        items.numbered.iter().filter_map(|(number, ticket)| Some((*number, ticket.fate_now()?))).collect()
     }
 
     fn number(&self, item: ItemId) -> Option<u64> {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    kept::KeptCall,
+    answers,
     link::LinkState,
     loss::{Loss, Losses},
     progress::{self, Progress},
@@ -27,8 +27,8 @@ use super::{
 use crate::{
     access::AccessScope,
     answer::{ItemAnswer, ItemState},
-    caller::{Caller, Owner, SessionMake, items::ItemPush},
-    follow::{ItemEvent, ItemEvents, ReadyReader, SuspendedEvent, SuspendedItem},
+    caller::{Caller, KeptItem, SessionMake, items::ItemPush},
+    follow::{ItemEvent, ItemEvents, SuspendedEvent, SuspendedItem},
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
@@ -47,7 +47,7 @@ enum Asks {
 /// A call whose item is recorded. Dropped before that rests, it is lost.
 struct OpenCall {
     by: Caller,
-    call: KeptCall,
+    call: KeptItem,
     link: watch::Sender<LinkState>,
     asks: Asks,
     is_over: bool,
@@ -76,14 +76,15 @@ pub(super) async fn answer(
     let is_task = context.client_capabilities().is_some_and(|client| client.supports_tasks());
     let (mut open, events) = match &request.request_state {
         Some(named) => {
-            let call = KeptCall::find(&by, &tool.agent, named).await?;
+            let call = KeptItem::find(&by, &tool.agent, named).await?;
             let given = request.input_responses.clone().unwrap_or_default();
+            // First: without a reader nothing is decided.
+            let events = ItemEvents::of(&by, &call.kept, call.number).await?;
             let mut open = OpenCall { by, call, link: tool.link.clone(), asks, is_over: true };
-            if !open.call.decide(&open.by, &given).await? {
+            if !answers::decide(&open.by, &open.call, &given).await? {
                 let rest = open.call.item(&open.by).await?;
                 return open.result(rest).await;
             }
-            let events = ItemEvents::of(&open.by, &open.call.kept, open.call.number).await?;
             open.is_over = false;
             (open, events)
         }
@@ -118,12 +119,12 @@ pub(super) async fn answer(
         CallEnd::Rest(rest) => open.result(rest).await,
         CallEnd::Asked(questions) => {
             let requests = question::forms(&questions)?;
-            Ok(InputRequiredResult::new(Some(requests), Some(open.call.name())).into())
+            Ok(InputRequiredResult::new(Some(requests), Some(open.call.name().to_string())).into())
         }
     }
 }
 
-async fn push(by: &Caller, agent: &str, arguments: &Value) -> Answered<(KeptCall, ItemEvents)> {
+async fn push(by: &Caller, agent: &str, arguments: &Value) -> Answered<(KeptItem, ItemEvents)> {
     let known = ["text", "session"];
     let unknown =
         arguments.as_object().and_then(|given| given.keys().find(|name| !known.contains(&name.as_str())));
@@ -148,17 +149,8 @@ async fn push(by: &Caller, agent: &str, arguments: &Value) -> Answered<(KeptCall
         _ => return Err(Problem::bad_request("`session` is a text")),
     };
     let owner = by.owner(&kept).await?;
-    // The reader is there before the item, so that it misses nothing of it.
-    let ready = match &owner {
-        Owner::Here(_) => Some(ReadyReader::of(by, &kept).await?),
-        Owner::Elsewhere => None,
-    };
-    let number = by.push(&kept, &owner, &item).await?.number;
-    let events = match ready {
-        Some(ready) => ItemEvents::behind(ready, by, &kept, number),
-        None => ItemEvents::of(by, &kept, number).await?,
-    };
-    Ok((KeptCall { kept, number }, events))
+    let (number, events) = ItemEvents::push(by, &kept, &owner, &item).await?;
+    Ok((KeptItem { kept, number }, events))
 }
 
 impl Asks {

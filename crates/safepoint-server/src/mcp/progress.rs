@@ -41,11 +41,10 @@ impl Progress {
     }
 
     pub(super) fn show(&mut self, event: &ShownEvent) {
-        let data = &event.data;
-        // A run below the turn's is the work of a call, which is shown.
-        if data["path"].as_array().is_some_and(|path| !path.is_empty()) {
+        if !event.is_root() {
             return;
         }
+        let data = &event.data;
         let name = || data["name"].as_str().unwrap_or_default();
         match event.kind.as_str() {
             "text_delta" => {

@@ -8,7 +8,8 @@ use rmcp::model::{
 use safepoint::approval::{ApprovalRequest, Decision};
 use serde_json::{Map, Value, json};
 
-use crate::problem::{Answered, Problem};
+pub(super) use crate::caller::decisions::is_over;
+use crate::problem::Answered;
 
 /// How many characters of the arguments a question shows.
 const SHOWN_CHARS: usize = 2_000;
@@ -66,11 +67,6 @@ pub(super) fn forms(questions: &[ApprovalRequest]) -> Answered<InputRequests> {
         Ok((asked.id.to_string(), request))
     };
     questions.iter().map(of).collect()
-}
-
-/// Whether a question was over before this answer.
-pub(super) fn is_over(problem: &Problem) -> bool {
-    matches!(problem.code(), "decided_otherwise" | "withdrawn" | "expired" | "other_arguments")
 }
 
 #[cfg(test)]

@@ -11,13 +11,13 @@ use safepoint::{
     session::QueueAfterStop,
     stop::{Actor, Code},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{kept::KeptCall, question, reply};
+use super::{answers, question, reply, tool::object};
 use crate::{
     access::AccessScope,
     answer::{CRASHED, ItemState},
-    caller::Caller,
+    caller::{Caller, KeptItem},
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
@@ -26,13 +26,13 @@ use crate::{
 const LOOK_MS: u64 = 500;
 
 /// The answer of a call that is a task from here on.
-pub(super) fn begun(call: &KeptCall) -> CreateTaskResult {
+pub(super) fn begun(call: &KeptItem) -> CreateTaskResult {
     CreateTaskResult::new(task(call, call.kept.row.updated))
 }
 
-fn task(call: &KeptCall, since: Timestamp) -> Task {
+fn task(call: &KeptItem, since: Timestamp) -> Task {
     let updated = call.kept.row.updated.max(since);
-    Task::new(call.name(), TaskStatus::Working, since.to_string(), updated.to_string())
+    Task::new(call.name().to_string(), TaskStatus::Working, since.to_string(), updated.to_string())
         .with_poll_interval_ms(LOOK_MS)
 }
 
@@ -45,7 +45,7 @@ fn task(call: &KeptCall, since: Timestamp) -> Task {
 /// Nothing is lost.
 pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTaskResult> {
     by.needs(AccessScope::Read, Refuses::UnderLoad)?;
-    let call = KeptCall::find(by, agent, named).await?;
+    let call = KeptItem::find(by, agent, named).await?;
     let item = call.item(by).await?;
     let rows = by.store().inbox(call.kept.id()).await?;
     let since = rows.iter().find(|row| row.number == call.number).map(|row| row.at);
@@ -88,8 +88,8 @@ pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTa
 /// # Cancel safety
 /// Some of them may have been taken.
 pub(super) async fn update(by: &Caller, agent: &str, named: &str, given: InputResponses) -> Answered<()> {
-    let call = KeptCall::find(by, agent, named).await?;
-    call.decide(by, &given).await.map(drop)
+    let call = KeptItem::find(by, agent, named).await?;
+    answers::decide(by, &call, &given).await.map(drop)
 }
 
 /// Asks that it stops. That it has is said by [`get`].
@@ -101,7 +101,7 @@ pub(super) async fn update(by: &Caller, agent: &str, named: &str, given: InputRe
 /// The stop may be under way.
 pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<()> {
     by.needs(AccessScope::Stop, Refuses::Never)?;
-    let call = KeptCall::find(by, agent, named).await?;
+    let call = KeptItem::find(by, agent, named).await?;
     let actor = Actor::Remote(by.who.name().to_owned());
     let reason = Reason::new(Code::USER).with_text("the client cancelled the task").with_actor(actor);
     let request = StopRequest::now().with_reason(reason);
@@ -110,12 +110,5 @@ pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<()
         // It was over: the task says how it ended.
         Err(problem) if problem.code() == "too_late" => Ok(()),
         Err(problem) => Err(problem),
-    }
-}
-
-fn object(value: Value) -> JsonObject {
-    match value {
-        Value::Object(map) => map,
-        _ => JsonObject::new(),
     }
 }

@@ -133,7 +133,8 @@ fn output() -> Map<String, Value> {
     }))
 }
 
-fn object(value: Value) -> Map<String, Value> {
+/// The object that this is.
+pub(super) fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),

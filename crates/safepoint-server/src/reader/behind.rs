@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use safepoint::{
-    raw::{line::JournalEncoder, read_journal},
-    store::SessionRow,
+    raw::{JournalFact, line::JournalEncoder, read_journal},
+    store::{SessionRow, Store},
 };
 use serde_json::json;
 
@@ -100,6 +100,20 @@ impl Reader {
         }
         self.end("end", &json!({"type": "end"}));
     }
+}
+
+/// The position before the turn of an item, or before all that comes, where no turn has had it yet.
+pub(super) async fn before(store: &dyn Store, row: &SessionRow, item: u64) -> Answered<Option<u64>> {
+    let mut begins = None;
+    read_journal(store, &row.id, |step| {
+        if let Ok(JournalFact::Planned { items, .. }) = &step.what
+            && items.contains(&item)
+        {
+            begins = begins.or(Some(step.position));
+        }
+    })
+    .await?;
+    Ok(begins.unwrap_or(row.head).checked_sub(1))
 }
 
 /// The position of an id, if it names a record of the session that is still there.

@@ -22,6 +22,7 @@ use crate::{
     ask::StopAsk,
     caller::{Caller, Kept, SessionMake, items::ItemPush},
     host::{open::Seen, read, setup::EarlierMessage},
+    load::ReaderPlace,
     problem::{Answered, Problem},
     routes::{Call, json, table::Refuses},
 };
@@ -50,6 +51,11 @@ pub(super) async fn create(call: Call) -> Answered<Response> {
     {
         return Err(wrong("model", &format!("the conversation is one of `{}`", kept.setup.agent)));
     }
+    // First: without a place to read it nothing is begun.
+    let place = match answer {
+        AnswerForm::Stream if is_kept => Some(ReaderPlace::take(&by.load, by.who.name())?),
+        _ => None,
+    };
     let response = match (input, before) {
         (Input::Answers(answers), Some((kept, _))) => answered(by, kept, answers).await?,
         (Input::Answers(_), None) => {
@@ -67,10 +73,10 @@ pub(super) async fn create(call: Call) -> Answered<Response> {
         }
         (Input::Said { text, .. }, Some((kept, before))) => pushed(&call, kept, (before, text)).await?,
     };
-    match answer {
-        AnswerForm::Begun => json(StatusCode::OK, &response.object().await?),
-        AnswerForm::Whole => json(StatusCode::OK, &response.over().await?),
-        AnswerForm::Stream => stream::response(response, None).await,
+    match (answer, place) {
+        (AnswerForm::Begun, _) => json(StatusCode::OK, &response.object().await?),
+        (_, Some(place)) => stream::response(place, response, None).await,
+        (_, None) => json(StatusCode::OK, &response.over().await?),
     }
 }
 

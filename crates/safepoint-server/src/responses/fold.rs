@@ -132,7 +132,6 @@ impl Fold {
         if event.kind != "turn_quiet" {
             self.record = event.position.or(self.record);
         }
-        let is_root = data["path"].is_null();
         let begins = match &self.part {
             ResponsePart::Item(_) => event.kind == "turn_started",
             ResponsePart::After(id) => event.kind == "approval_decided" && data["approval_id"] == **id,
@@ -151,7 +150,7 @@ impl Fold {
                 self.quiet(data);
                 Vec::new()
             }
-            _ if !is_root => Vec::new(),
+            _ if !event.is_root() => Vec::new(),
             "turn_ended" => self.turn_ended(event),
             _ if self.stage != FoldStage::Within => Vec::new(),
             "stop_requested" => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::{http::StatusCode, response::Response};
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use safepoint::{event::ErrorReport, session::QueueAfterStop};
 
@@ -18,24 +18,16 @@ use super::{
 use crate::{
     answer::{CRASHED, ItemState},
     ask::StopAsk,
-    caller::{
-        Caller, Kept,
-        items::view,
-        stops::{StopWait, StoppedItem},
-    },
+    caller::{Caller, Kept, items::view, stops::StopWait},
     follow::{asked_by, recorded},
     host::read,
-    load::Load,
+    load::{Load, ReaderPlace},
     problem::{Answered, Problem},
     routes::{Call, json},
 };
 
 /// How long a cancel waits until the turn has settled.
 const CANCEL_WITHIN: Duration = Duration::from_secs(20);
-/// How often it is looked at then.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long a look at an item waits at most before the next one.
-const WAIT: Duration = Duration::from_secs(5);
 
 /// A response that is kept.
 #[derive(Clone)]
@@ -176,7 +168,7 @@ impl KeptResponse {
         Ok(error.map(|ErrorReport { code, message, .. }| ResponseError { code, message }))
     }
 
-    /// The response once it is over.
+    /// The response once it is over; as it is when the server ends before that.
     ///
     /// # Errors
     /// The store's.
@@ -185,9 +177,9 @@ impl KeptResponse {
     /// Nothing is lost: the turn continues.
     pub(super) async fn over(&self) -> Answered<Value> {
         loop {
-            drop(self.by.rested(&self.kept, self.number, WAIT).await?);
+            let item = self.by.rested_or_left(&self.kept, self.number).await?;
             let fold = self.folded().await?;
-            if fold.facts.status.is_over() {
+            if fold.facts.status.is_over() || item.state != ItemState::Rest {
                 return self.shown(&fold).await;
             }
         }
@@ -198,7 +190,8 @@ pub(super) async fn retrieve(call: Call) -> Answered<Response> {
     let response = KeptResponse::find(&call.by, call.param("response")).await?;
     let after = call.query::<u64>("starting_after")?;
     if call.query::<bool>("stream")?.unwrap_or_default() {
-        return stream::response(response, after).await;
+        let place = ReaderPlace::take(&call.by.load, call.by.who.name())?;
+        return stream::response(place, response, after).await;
     }
     json(StatusCode::OK, &response.object().await?)
 }
@@ -219,20 +212,15 @@ pub(super) async fn cancel(call: Call) -> Answered<Response> {
     // At once: at its next safe point it would often be completed.
     let request = StopAsk { mode: Some("now".to_owned()), ..StopAsk::default() }.request(by.who.name())?;
     match by.stop_item(kept, response.number, request, QueueAfterStop::Continues).await {
-        Ok(StoppedItem::Withdrawn) => {}
-        Ok(StoppedItem::Stopping(reached)) => {
-            drop(by.stopped(kept.id(), reached, (StopWait::Settled, over)).await?);
+        Ok(stopped) => {
+            let wait = (StopWait::Settled, over);
+            drop(by.item_stopped(kept, response.number, stopped, wait).await?);
         }
         // It was over before the stop; how, is seen below.
         Err(problem) if problem.code() == "too_late" => {}
         Err(problem) => return Err(problem),
     }
     let mut fold = response.folded().await?;
-    // A question is withdrawn once its turn is read again.
-    while (!fold.facts.status.is_over() || fold.is_asked()) && Instant::now() < over {
-        sleep(LOOK).await;
-        fold = response.folded().await?;
-    }
     match fold.facts.status {
         ResponseStatus::Completed | ResponseStatus::Failed if !fold.is_asked() => {
             return Err(too_late(&fold));

@@ -14,6 +14,7 @@ use crate::{
     answer::CRASHED,
     caller::items::view,
     follow::{ItemEvent, ItemEvents, ShownEvent, recorded},
+    load::ReaderPlace,
     problem::Answered,
     sse,
 };
@@ -36,15 +37,19 @@ enum StreamStage {
     Over,
 }
 
-/// The events behind the number `after`; without it, all of them.
+/// The events behind the number `after`; without it, all of them. The reader has this place.
 ///
 /// # Errors
-/// `too_many_readers`, and the store's.
+/// The store's.
 ///
 /// # Cancel safety
 /// Nothing is lost.
-pub(super) async fn response(response: KeptResponse, after: Option<u64>) -> Answered<Response> {
-    let events = ItemEvents::of(&response.by, &response.kept, response.number).await?;
+pub(super) async fn response(
+    place: ReaderPlace,
+    response: KeptResponse,
+    after: Option<u64>,
+) -> Answered<Response> {
+    let events = ItemEvents::at(place, &response.by, &response.kept, response.number).await?;
     let fold = response.fold(after);
     let reads = EventStream { response, fold, events, read: None, stage: StreamStage::First };
     let pieces = stream::unfold(reads, |mut reads| async move { Some((reads.piece().await?, reads)) });

@@ -17,7 +17,7 @@ use crate::{
     },
     host::open::Seen,
     problem::{Answered, Problem},
-    reader::{Reader, Until},
+    reader::Reader,
     sse,
 };
 
@@ -34,16 +34,11 @@ pub(crate) async fn push(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
     let owner = by.owner(&kept).await?;
     let streams = call.headers.get(header::ACCEPT).is_some_and(|accept| accept == "text/event-stream");
-    // The reader is there before the item, so that it misses nothing of it.
-    let stream = match (&owner, streams) {
-        (Owner::Here(_), true) => Some(Reader::start(by, &kept.row, None).await?.joined().await?),
-        _ => None,
-    };
+    if let (Owner::Here(_), true) = (&owner, streams) {
+        return Ok(sse::response(Reader::push(by, &kept, &owner, &item).await?.1));
+    }
     let pushed = by.push(&kept, &owner, &item).await?;
     let answer = view(&by.host, kept.id(), pushed.number).await?;
-    if let Some(stream) = stream {
-        return Ok(sse::response(stream.until(Until::Item(pushed.number))));
-    }
     let status = if pushed.seen == Seen::First { StatusCode::ACCEPTED } else { StatusCode::OK };
     let mut response = json(status, &answer)?;
     if pushed.seen == Seen::Again {

@@ -1,0 +1,137 @@
+//! Where items are now: by what this process knows of those that were pushed to it, and by what is recorded.
+
+use std::{collections::HashMap, sync::Arc};
+
+use safepoint::{
+    ids::SessionId,
+    raw::store::{ApprovalRow, ApprovalState, InboxRow, ItemState as RowState},
+    session::{ItemOutcome, Ticket},
+};
+
+use crate::{
+    answer::{CRASHED, ItemAnswer, ItemState, outcome_words},
+    caller::is_held,
+    host::{
+        HostState,
+        read::{self, Turns},
+    },
+    problem::{Answered, Problem},
+};
+
+/// What is known of the items of a session, read once for all of them.
+pub(crate) struct ReadItems {
+    session: SessionId,
+    pub(crate) inbox: Vec<InboxRow>,
+    /// How those that were pushed here have ended. Read before the turns: the end of an item that is here is among them.
+    fates: HashMap<u64, ItemOutcome>,
+    pub(crate) turns: Turns,
+    /// Whether a turn waits for a question that is open.
+    is_asked: bool,
+    /// Whether a process that may be alive has the session.
+    is_held: bool,
+}
+
+impl ReadItems {
+    /// Of all items.
+    ///
+    /// # Errors
+    /// The store's.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn of(host: &Arc<HostState>, session: &SessionId) -> Answered<Self> {
+        let open = host.opened(session);
+        let inbox = host.store.inbox(session).await?;
+        let fates = open.map(|open| open.fates()).unwrap_or_default();
+        Self::behind(host, session, (inbox, fates)).await
+    }
+
+    async fn behind(
+        host: &Arc<HostState>,
+        session: &SessionId,
+        (inbox, fates): (Vec<InboxRow>, HashMap<u64, ItemOutcome>),
+    ) -> Answered<Self> {
+        let store = &*host.store;
+        let turns = read::turns(store, session).await?;
+        let waits = turns.values().any(|turn| matches!(turn.outcome, Some(ItemOutcome::Suspended(_))));
+        let is_open = |row: &ApprovalRow| row.state == ApprovalState::Open;
+        let is_asked = waits && store.approvals(session).await?.iter().any(is_open);
+        let is_held = is_held(&store.open(session).await?);
+        Ok(Self { session: session.clone(), inbox, fates, turns, is_asked, is_held })
+    }
+
+    /// Where this one is.
+    pub(crate) fn answer(&self, number: u64) -> ItemAnswer {
+        let row = self.inbox.iter().find(|row| row.number == number).map(|row| row.state);
+        let own = self.fates.get(&number).copied();
+        if own.is_none() && row == Some(RowState::Waiting) {
+            return waiting(&self.session, number);
+        }
+        let found = read::turn_of(&self.turns, number);
+        let of_turn = found.and_then(|(_, turn)| turn.outcome);
+        let outcome = match own {
+            // A turn that waited for a decision has continued since, or the journal says that it waits.
+            Some(ItemOutcome::Suspended(_)) | None => of_turn,
+            own => own,
+        };
+        let is_decided = matches!(outcome, Some(ItemOutcome::Suspended(_))) && !self.is_asked;
+        let is_there = row.is_some() || found.is_some();
+        let is_cut = outcome.is_none() && found.is_some_and(|(_, turn)| turn.is_cut);
+        let (state, words) = match outcome {
+            Some(outcome) if !is_decided => (ItemState::Rest, Some(outcome_words(outcome))),
+            _ if is_cut => (ItemState::Rest, Some((CRASHED, None, None))),
+            _ if is_there && self.is_held => (ItemState::Running, None),
+            _ if is_there => (ItemState::Accepted, None),
+            // No turn had it, and it waits no more.
+            _ => (ItemState::Rest, Some(outcome_words(ItemOutcome::Withdrawn))),
+        };
+        let turn = words.and_then(|(_, turn, _)| turn).or(found.map(|(turn, _)| turn));
+        let read = turn.and_then(|turn| self.turns.get(&turn.number()));
+        ItemAnswer {
+            state,
+            turn: turn.map(|turn| turn.to_string()),
+            outcome: words.map(|(word, ..)| word),
+            returned: words.and_then(|(.., code)| code),
+            answer: read
+                .filter(|_| matches!(outcome, Some(ItemOutcome::Completed(_))))
+                .and_then(read::TurnRead::completed),
+            ..waiting(&self.session, number)
+        }
+    }
+}
+
+/// Where an item is now.
+///
+/// # Errors
+/// `no_such_item`, and the store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn view(host: &Arc<HostState>, session: &SessionId, number: u64) -> Answered<ItemAnswer> {
+    let store = &*host.store;
+    if number == 0 || number > store.notice(session).await?.items {
+        return Err(Problem::no_such("item"));
+    }
+    let ticket = host.opened(session).and_then(|open| open.ticket(number));
+    let inbox = store.inbox(session).await?;
+    let own = ticket.as_ref().and_then(Ticket::fate_now);
+    // It is looked at again and again: its session's journal is not read for that.
+    let waits = |row: &InboxRow| row.number == number && row.state == RowState::Waiting;
+    if own.is_none() && inbox.iter().any(waits) {
+        return Ok(waiting(session, number));
+    }
+    let fates = own.map(|fate| (number, fate)).into_iter().collect();
+    Ok(ReadItems::behind(host, session, (inbox, fates)).await?.answer(number))
+}
+
+pub(super) fn waiting(session: &SessionId, number: u64) -> ItemAnswer {
+    ItemAnswer {
+        id: format!("item-{number}"),
+        session: session.to_string(),
+        state: ItemState::Accepted,
+        turn: None,
+        outcome: None,
+        returned: None,
+        answer: None,
+    }
+}
