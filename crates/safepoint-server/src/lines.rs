@@ -234,7 +234,7 @@ impl Tail {
         };
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         let mut bytes = 0;
-        let ready = ring.frames.iter().skip(from).take_while(|frame| {
+        let ready = ring.frames.range(from.min(ring.frames.len())..).take_while(|frame| {
             let fits = bytes < most;
             bytes += frame.bytes.len();
             fits

@@ -5,7 +5,7 @@
 
 mod behind;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use safepoint::{
@@ -13,7 +13,10 @@ use safepoint::{
     store::SessionRow,
 };
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, Sleep, sleep_until, timeout},
+};
 
 use crate::{
     caller::{
@@ -71,12 +74,48 @@ struct LiveReader {
     next: u64,
     grown: watch::Receiver<u64>,
     seat: Seat,
+    /// When it last had frames.
+    read: Instant,
+    /// When it is looked whether it must show that it is there. It is moved when it is over alone: a timer for each wait costs a frame as
+    /// much as its encoding.
+    alarm: Pin<Box<Sleep>>,
 }
 
 impl LiveReader {
     fn of(seat: Seat) -> Self {
-        Self { next: seat.next, grown: seat.tail.grown(), seat }
+        let read = Instant::now();
+        let alarm = Box::pin(sleep_until(read + KEEP_ALIVE));
+        Self { next: seat.next, grown: seat.tail.grown(), seat, read, alarm }
     }
+
+    /// Waits until there may be more frames, or there were none for as long as [`KEEP_ALIVE`].
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    async fn wait(&mut self) -> WaitEnd {
+        loop {
+            // The frames first: they show that the stream is there. A change stays one until the next look, and a timer over until it is
+            // moved.
+            tokio::select! {
+                biased;
+                _grown = self.grown.changed() => return WaitEnd::Grown,
+                () = &mut self.alarm => {}
+            }
+            let next = self.read + KEEP_ALIVE;
+            if next <= Instant::now() {
+                self.read = Instant::now();
+                self.alarm.as_mut().reset(self.read + KEEP_ALIVE);
+                return WaitEnd::Quiet;
+            }
+            self.alarm.as_mut().reset(next);
+        }
+    }
+}
+
+/// How a wait among the frames ended. Exhaustive: there may be more, or nothing came for long.
+enum WaitEnd {
+    Grown,
+    Quiet,
 }
 
 impl Reader {
@@ -206,6 +245,7 @@ impl Reader {
         match live.seat.tail.look(live.next, PIECE) {
             FoundFrames::Frames(frames) => {
                 live.next += frames.len() as u64;
+                live.read = Instant::now();
                 self.send(frames).await;
             }
             FoundFrames::Gone { missed } => {
@@ -214,11 +254,10 @@ impl Reader {
                 self.say("missed", &data);
                 self.at = ReaderStage::Behind;
             }
-            FoundFrames::Nothing => {
-                if timeout(KEEP_ALIVE, live.grown.changed()).await.is_err() {
-                    self.keep_alive().await;
-                }
-            }
+            FoundFrames::Nothing => match live.wait().await {
+                WaitEnd::Grown => {}
+                WaitEnd::Quiet => self.keep_alive().await,
+            },
             FoundFrames::Closed => self.leave().await,
         }
     }
@@ -317,7 +356,27 @@ mod tests {
     use crate::{
         access::{AccessScope, Principal},
         host::Host,
+        lines::Tail,
     };
+
+    /// S13.7: a live stream shows that it is there once nothing came for its time, counted from its last frame.
+    #[tokio::test(start_paused = true)]
+    async fn a_live_stream_shows_that_it_is_there() {
+        let tail = Arc::new(Tail::default());
+        let joined = tail.join();
+        let seat =
+            Seat { tail: Arc::clone(&tail), next: joined.next, recorded: None, partial: joined.partial };
+        let mut live = LiveReader::of(seat);
+        let begun = Instant::now();
+        assert!(matches!(live.wait().await, WaitEnd::Quiet));
+        assert_eq!(begun.elapsed(), KEEP_ALIVE);
+        tokio::time::advance(KEEP_ALIVE / 2).await;
+        tail.show(Frame::unrecorded(Bytes::from_static(b"data: 1\n\n")));
+        assert!(matches!(live.wait().await, WaitEnd::Grown));
+        live.read = Instant::now();
+        assert!(matches!(live.wait().await, WaitEnd::Quiet));
+        assert_eq!(live.read - begun, KEEP_ALIVE * 5 / 2);
+    }
 
     /// S13.29: an item that is to be read is pushed only with its reader.
     #[tokio::test]

@@ -178,7 +178,9 @@ async fn serve(
         async move { router.call(request.map(Body::new)).await }
     });
     let mut http = http1::Builder::new();
-    let http = http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD);
+    // A frame is small: it is copied behind the length that is sent before it, and written as one.
+    let http =
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD).writev(false);
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
     let is_over = {
         let over = pin!(over.wait_for(|is_over| *is_over));

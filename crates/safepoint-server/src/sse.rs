@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use futures_util::stream;
 
-use crate::{problem::Answered, reader::Reader};
+use crate::{lines::Frame, problem::Answered, reader::Reader};
 
 /// How soon a client comes back.
 const RETRY: &[u8] = b"retry: 1000\n\n";
@@ -24,13 +24,27 @@ pub(crate) const KEPT_ALIVE: &[u8] = b": keep-alive\n\n";
 
 /// The answer that streams it.
 pub(crate) fn response(reader: Reader) -> Response {
-    let pieces = stream::unfold((reader, BytesMut::from(RETRY)), |(mut reader, mut piece)| async move {
-        for frame in reader.next().await? {
-            piece.extend_from_slice(&frame.bytes);
-        }
-        Some((piece.split().freeze(), (reader, piece)))
+    let first = Some(Bytes::from_static(RETRY));
+    let pieces = stream::unfold((reader, first), |(mut reader, first)| async move {
+        let piece = match first {
+            Some(first) => first,
+            None => piece(reader.next().await?),
+        };
+        Some((piece, (reader, None)))
     });
     streamed(pieces)
+}
+
+/// Frames as one piece; a frame that is alone is what all its readers share.
+fn piece(mut frames: Vec<Frame>) -> Bytes {
+    match (frames.len(), frames.pop()) {
+        (1, Some(alone)) => alone.bytes,
+        (_, last) => {
+            let mut all = BytesMut::new();
+            frames.iter().chain(&last).for_each(|frame| all.extend_from_slice(&frame.bytes));
+            all.freeze()
+        }
+    }
 }
 
 /// An answer of these pieces.

@@ -194,6 +194,17 @@ impl<K: StreamEvent> Feed<K> {
 }
 
 impl<K> FeedState<K> {
+    /// The event of this number, or the next one that is kept.
+    fn at_or_behind(&self, seq: u64) -> Option<&Event<K>> {
+        // Where none was dropped since, as for a reader that keeps up.
+        let behind = usize::try_from(self.next - seq).ok();
+        let guess = behind.and_then(|behind| self.events.get(self.events.len().checked_sub(behind)?));
+        guess.filter(|event| event.seq == seq).or_else(|| {
+            let index = self.events.partition_point(|event| event.seq < seq);
+            self.events.get(index)
+        })
+    }
+
     /// Where a reader is that begins here, if that matters.
     fn place_at(&mut self, next: u64) -> Option<Arc<AtomicU64>> {
         let readers = self.readers.as_mut()?;
@@ -334,8 +345,7 @@ impl<K: StreamEvent> Events<K> {
         if self.next >= state.next {
             return if state.is_closed { Poll::Ready(None) } else { Poll::Pending };
         }
-        let index = state.events.partition_point(|event| event.seq < self.next);
-        let Some(event) = state.events.get(index) else { return Poll::Pending };
+        let Some(event) = state.at_or_behind(self.next) else { return Poll::Pending };
         if event.seq > self.next {
             let count = event.seq - self.next;
             let kind = K::missed(count);
