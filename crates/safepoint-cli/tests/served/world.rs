@@ -122,9 +122,7 @@ impl World {
     pub(super) async fn made(&self, body: &Value) -> String {
         let client = safepoint_http::shared().unwrap();
         let url = format!("{}/v1/sessions", self.url()).parse().unwrap();
-        let token = std::fs::read_to_string(self.file("all.token")).unwrap();
-        let bearer = format!("Bearer {}", token.trim()).parse().unwrap();
-        let asked = client.post(&url).header(http::header::AUTHORIZATION, bearer);
+        let asked = client.post(&url).header(http::header::AUTHORIZATION, self.bearer());
         let asked = asked.header(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
         let made = asked.body(body.to_string()).send().in_time("a session").await.unwrap();
         assert_eq!(made.status(), 201);
@@ -140,6 +138,29 @@ impl World {
             if row.label == label { Ok(()) } else { Err(row.label) }
         };
         wait::asked(format_args!("{session} is {label}"), look).await;
+    }
+
+    /// Waits until no process has the session open.
+    pub(super) async fn closed(&self, session: &str) {
+        let look = || async {
+            let open = self.read(&format!("/v1/sessions/{session}")).await["open"].take();
+            if open == "no" { Ok(()) } else { Err(open) }
+        };
+        wait::asked(format_args!("{session} is closed"), look).await;
+    }
+
+    async fn read(&self, path: &str) -> Value {
+        let url = format!("{}{path}", self.url()).parse().unwrap();
+        let asked = safepoint_http::shared().unwrap().get(&url);
+        let read = asked.header(http::header::AUTHORIZATION, self.bearer()).send().in_time("a read").await;
+        let read = read.unwrap();
+        assert_eq!(read.status(), 200);
+        serde_json::from_slice(&read.bytes().await.unwrap()).unwrap()
+    }
+
+    fn bearer(&self) -> http::HeaderValue {
+        let token = std::fs::read_to_string(self.file("all.token")).unwrap();
+        format!("Bearer {}", token.trim()).parse().unwrap()
     }
 
     /// Waits until nothing of this turn is alive.
