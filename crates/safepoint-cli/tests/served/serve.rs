@@ -6,10 +6,13 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::script::Reply;
-use serde_json::Value;
+use safepoint_testkit::{
+    script::Reply,
+    wait::{self, InTime as _},
+};
+use serde_json::{Value, json};
 
-use super::world::{World, said, says};
+use super::world::{World, begun, modelled, said, says};
 
 /// S13.14: the token that a server writes for its user is found, and may read, talk and stop, and answer nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -20,9 +23,7 @@ async fn the_user_who_serves_needs_no_token() {
     let mut command = world.binary(&args);
     command.stderr(Stdio::null());
     let mut server: Child = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let url = serde_json::from_str::<Value>(&line).unwrap()["listening"].as_str().unwrap().to_owned();
+    let url = listening(&mut server)["listening"].as_str().unwrap().to_owned();
     let listed = said(world.binary(&["sessions", "ls", "--server", &url])).await;
     assert_eq!(listed.code, 0, "{listed:?}");
     assert!(listed.err.contains("no sessions on"), "{listed:?}");
@@ -31,4 +32,67 @@ async fn the_user_who_serves_needs_no_token() {
     kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
     assert!(server.wait().unwrap().success());
     world.end().await;
+}
+
+/// S13.30: a signal ends a server that has not begun yet, whatever it waits for, and so does one for a client over stdin.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_waits_is_ended_by_a_signal() {
+    let world = World::of(says([]).build()).await;
+    let [store, tokens, config, begun] =
+        ["own.db", "own.toml", "config.toml", "begun"].map(|name| world.file(name));
+    let mute = format!(
+        "[mcp.mute]\ncommand = \"sh\"\nargs = [\"-c\", \"echo > '{begun}'; exec cat > /dev/null\"]\n"
+    );
+    std::fs::write(&config, mute).unwrap();
+    let common = ["--config", &config, "--store", &store, "--tools", "mcp"];
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--tokens", &tokens];
+    for command in [&serve[..], &["acp"], &["mcp", "serve"]] {
+        let mut server = world.binary(&[command, &common].concat());
+        let server = server.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        wait::asked("the start waits", async || std::fs::exists(&begun).unwrap()).await;
+        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+        let ended = tokio::task::spawn_blocking(move || server.wait_with_output().unwrap());
+        let ended = ended.in_time("the end of a start").await.unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(143), "{command:?}: {said}");
+        assert!(said.contains("stopped; nothing was served"), "{command:?}: {said}");
+        std::fs::remove_file(&begun).unwrap();
+    }
+    world.end().await;
+}
+
+/// S13.30: a drain that waits is ended by a second signal, with all that still runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_that_waits_is_ended_by_a_second_signal() {
+    let (model, agent) = modelled([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let (store, tokens, base) = (world.file("own.db"), world.file("own.toml"), model.url());
+    let args = ["serve", "--listen", "127.0.0.1:0", "--store", &store, "--tokens", &tokens];
+    let model = ["--drain", "1h", "--model", "openai:m", "--base-url", &base];
+    let mut command = world.binary(&[&args[..], &model].concat());
+    let mut server = command.env("OPENAI_API_KEY", "sk-test").spawn().unwrap();
+    let listening = listening(&mut server);
+    let token = listening["token"].as_str().unwrap();
+    begun(listening["listening"].as_str().unwrap(), token, &json!({"item": {"text": "Go."}})).await;
+    gate.request().in_time("the turn asks its model").await;
+    let id = Pid::from_child(&server);
+    kill_process(id, Signal::TERM).unwrap();
+    let ended = tokio::task::spawn_blocking(move || {
+        let said = BufReader::new(server.stderr.take().unwrap());
+        let mut said = said.lines().map(Result::unwrap);
+        assert!(said.any(|line| line.contains("Draining")));
+        kill_process(id, Signal::TERM).unwrap();
+        assert!(said.any(|line| line.contains("what still runs ends with the program")));
+        server.wait().unwrap()
+    });
+    assert_eq!(ended.in_time("the end of the server").await.unwrap().code(), Some(143));
+    world.end().await;
+}
+
+/// What a server says once it listens.
+fn listening(server: &mut Child) -> Value {
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
 }

@@ -120,14 +120,7 @@ impl World {
 
     /// A session of the server as this body says, by its id.
     pub(super) async fn made(&self, body: &Value) -> String {
-        let client = safepoint_http::shared().unwrap();
-        let url = format!("{}/v1/sessions", self.url()).parse().unwrap();
-        let asked = client.post(&url).header(http::header::AUTHORIZATION, self.bearer());
-        let asked = asked.header(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
-        let made = asked.body(body.to_string()).send().in_time("a session").await.unwrap();
-        assert_eq!(made.status(), 201);
-        let made: Value = serde_json::from_slice(&made.bytes().await.unwrap()).unwrap();
-        made["id"].as_str().unwrap().to_owned()
+        begun(&self.url(), &self.file("all.token"), body).await
     }
 
     /// Waits until the session's row has this label.
@@ -152,15 +145,10 @@ impl World {
     async fn read(&self, path: &str) -> Value {
         let url = format!("{}{path}", self.url()).parse().unwrap();
         let asked = safepoint_http::shared().unwrap().get(&url);
-        let read = asked.header(http::header::AUTHORIZATION, self.bearer()).send().in_time("a read").await;
-        let read = read.unwrap();
+        let asked = asked.header(http::header::AUTHORIZATION, bearer(&self.file("all.token")));
+        let read = asked.send().in_time("a read").await.unwrap();
         assert_eq!(read.status(), 200);
         serde_json::from_slice(&read.bytes().await.unwrap()).unwrap()
-    }
-
-    fn bearer(&self) -> http::HeaderValue {
-        let token = std::fs::read_to_string(self.file("all.token")).unwrap();
-        format!("Bearer {}", token.trim()).parse().unwrap()
     }
 
     /// Waits until nothing of this turn is alive.
@@ -201,6 +189,23 @@ impl World {
         assert_eq!(left, 0, "a connection outlived the server");
         drop(self.host);
     }
+}
+
+/// A session of the server there, with the token of this file, by its id.
+pub(super) async fn begun(server: &str, token: &str, body: &Value) -> String {
+    let url = format!("{server}/v1/sessions").parse().unwrap();
+    let asked =
+        safepoint_http::shared().unwrap().post(&url).header(http::header::AUTHORIZATION, bearer(token));
+    let asked = asked.header(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
+    let made = asked.body(body.to_string()).send().in_time("a session").await.unwrap();
+    assert_eq!(made.status(), 201);
+    let made: Value = serde_json::from_slice(&made.bytes().await.unwrap()).unwrap();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn bearer(file: &str) -> http::HeaderValue {
+    let token = std::fs::read_to_string(file).unwrap();
+    format!("Bearer {}", token.trim()).parse().unwrap()
 }
 
 /// What a command says, once it has ended.
