@@ -12,6 +12,8 @@ use safepoint_testkit::{
 };
 use serde_json::{Value, json};
 
+#[cfg(feature = "jwks")]
+use super::refused::{answers, http};
 use super::world::{World, begun, modelled, said, says};
 
 /// S13.14: the token that a server writes for its user is found, and may read, talk and stop, and answer nothing.
@@ -95,4 +97,36 @@ fn listening(server: &mut Child) -> Value {
     let mut line = String::new();
     BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     serde_json::from_str(&line).unwrap()
+}
+
+/// S13.26: the keys of a provider on this machine are asked for through no proxy.
+#[cfg(feature = "jwks")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_keys_of_a_provider_on_this_machine_come_through_no_proxy() {
+    /// Of the key `k`, which the provider does not have.
+    const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJzdWIiOiJ4In0.c2ln";
+    let world = World::of(says([]).build()).await;
+    let json = "content-type: application/json\r\n";
+    let (provider, asked) = answers(http("200 OK", json, "{\"keys\":[]}"));
+    let (proxy, proxied) = answers(http("200 OK", json, "{\"keys\":[]}"));
+    let (store, config, tokens) = (world.file("own.db"), world.file("config.toml"), world.file("own.toml"));
+    let jwks = format!("[server.jwks]\nurl = \"{provider}/keys\"\nissuer = \"i\"\naudience = \"a\"\n");
+    std::fs::write(&config, jwks).unwrap();
+    std::fs::write(world.file("jwt.token"), TOKEN).unwrap();
+    let args =
+        ["serve", "--listen", "127.0.0.1:0", "--config", &config, "--store", &store, "--tokens", &tokens];
+    let mut command = world.binary(&args);
+    command.stderr(Stdio::null()).env("HTTP_PROXY", &proxy).env("ALL_PROXY", &proxy);
+    let mut server: Child = command.spawn().unwrap();
+    let url = listening(&mut server)["listening"].as_str().unwrap().to_owned();
+    let file = world.file("jwt.token");
+    let refused = said(world.binary(&["sessions", "ls", "--server", &url, "--token-file", &file])).await;
+    assert!(refused.code == 1 && refused.err.contains("refuses the token"), "{refused:?}");
+    let head = asked.recv_timeout(wait::patience()).unwrap();
+    assert!(head.starts_with("GET /keys "), "{head}");
+    let through: Vec<String> = proxied.try_iter().filter(|head| head.contains("/keys")).collect();
+    assert!(through.is_empty(), "a proxy was asked for the keys: {through:?}");
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+    world.end().await;
 }
