@@ -18,6 +18,8 @@ mod crashed;
 mod decisions;
 #[path = "server/editor.rs"]
 mod editor;
+#[path = "server/elsewhere.rs"]
+mod elsewhere;
 #[path = "server/items.rs"]
 mod items;
 #[path = "server/limits.rs"]

@@ -22,7 +22,7 @@ fn dead() -> OwnerProcess {
 
 /// A session whose owner is dead for every other process, in a turn with its first item; this many more wait. That owner does
 /// nothing as long as the last part is kept.
-async fn cut(waiting: usize) -> (String, Arc<dyn Store>, Arc<TempDir>, impl Sized) {
+pub(super) async fn cut(waiting: usize) -> (String, Arc<dyn Store>, Arc<TempDir>, impl Sized) {
     let (model, agent) = served([]).await;
     let mut gate = model.gate();
     let world = World::of(agent.clone()).await;

@@ -3,18 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use safepoint::{
-    Session,
+    Agent, Session,
     approval::Decision,
+    event::{EventKind, Fact},
     ids::SessionId,
     raw::store::{ApprovalState, DecisionResult, NewDecision},
-    session::{ExitReason, ItemOutcome, SessionEvent, SessionStop},
+    session::{ChatPlanner, ExitReason, ItemOutcome, SessionEvent, SessionStop},
     store::{MemoryStore, OwnerProcess, Store},
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{script::Reply, wait::InTime as _};
+use serde_json::json;
 
 use super::{
-    desk::{Desk, accounted, asks, turn},
+    desk::{Desk, accounted, asks, pays, turn},
     world::{open_here, seen},
 };
 
@@ -168,6 +170,41 @@ async fn a_session_in_a_store_forgets_old_turns() {
         session.stop(SessionStop::at_turn_end());
         accounted_end(&session).await;
     }
+}
+
+/// S11.1: what followed the beginning of a turn whose background run is alive stays, and what came before it does not.
+#[tokio::test]
+async fn a_session_in_a_store_keeps_the_turn_of_a_background_run() {
+    const TURNS: usize = 200;
+    let replies = (0..TURNS).map(|_| Reply::text("hi"));
+    let aside = Reply::default().and_call("aside", json!({"task": "dig"}));
+    let (outer, inner) = (Desk::new(replies.chain([aside, Reply::text("it digs")])), Desk::new([pays()]));
+    let child = inner.agent().as_subagent("aside", "digs").background();
+    let agent = Agent::builder(outer.model.clone()).child(child).build();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let session = open_here(Session::builder(ChatPlanner::new(agent)), &store).await.unwrap();
+    for _ in 0..=2 * TURNS {
+        talk(&session).await;
+    }
+    inner.tools.gate().came(1).in_time("the background run").await;
+    let oldest = |session: &Session<String>| {
+        let (missed, shown) = read(session);
+        let first = shown.iter().find_map(|event| match event {
+            SessionEvent::TurnStarted { turn, .. } => Some(*turn),
+            _ => None,
+        });
+        (missed > 0, first.unwrap())
+    };
+    assert_eq!(oldest(&session), (true, turn(TURNS as u64 + 1)));
+    inner.tools.gate().open_for_all();
+    let over = |event: &SessionEvent| {
+        let SessionEvent::Background { event, .. } = event else { return false };
+        let EventKind::Child { event, .. } = &event.kind else { return false };
+        matches!(&**event, EventKind::Fact(fact) if matches!(&**fact, Fact::Settled { .. }))
+    };
+    seen(&session, over).await;
+    session.stop(SessionStop::at_turn_end());
+    accounted_end(&session).await;
 }
 
 async fn accounted_end(session: &Session<String>) {

@@ -21,8 +21,10 @@ use safepoint::{
 };
 use safepoint_stores::{SqliteStore, sqlite::SqliteOptions};
 use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
     script::Reply,
     store_suite::{Population, Time, outside, owner},
+    tool_gate::ToolGate,
     wait::{self, InTime as _},
 };
 
@@ -330,6 +332,36 @@ async fn an_item_that_is_over_stays_as_it_is() {
         world.applied().await;
         desk.tools.gate().open_for_all();
         assert_eq!(second.outcome().await, ItemOutcome::Completed(turn(2)));
+        session.stop(SessionStop::at_turn_end());
+        accounted(&session, &[first, second]).await;
+    }
+}
+
+/// S6.20, S8.3: a stop of an item whose turn ends while the stop is written leaves the question of the next turn open.
+#[tokio::test]
+async fn the_stop_of_an_item_leaves_the_question_of_a_later_turn() {
+    for world in World::each() {
+        let desk = Desk::new([pays(), Reply::text("paid"), asks()]);
+        let session = world.open(1, &desk).await;
+        let first = session.push("pay".to_owned()).unwrap();
+        desk.tools.gate().came(1).await;
+        let second = session.push("may I?".to_owned()).unwrap();
+        second.recorded().await;
+        let look = ToolGate::shut();
+        let held =
+            Arc::new(FaultStore::unarmed(Arc::clone(&world.there), OperationFault::Held(look.clone())));
+        held.arm_named("approvals", 0);
+        let stops = tokio::spawn(async move {
+            store_stop(&*held, &id(), &StoredStop::Item(1, StopRequest::now(), Continues)).await
+        });
+        look.came(1).in_time("the look for its questions").await;
+        desk.tools.gate().let_pass(1);
+        assert_eq!(first.outcome().await, ItemOutcome::Completed(turn(1)));
+        assert_eq!(second.outcome().in_time("the question").await, ItemOutcome::Suspended(turn(2)));
+        look.open_for_all();
+        stops.in_time("the stop").await.unwrap().unwrap();
+        world.applied().await;
+        assert_eq!(world.questions().await, [ApprovalState::Open]);
         session.stop(SessionStop::at_turn_end());
         accounted(&session, &[first, second]).await;
     }

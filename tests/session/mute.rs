@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Session,
     ids::SessionId,
-    session::{ItemOutcome, PendingItems, SessionStop},
+    session::{ItemOutcome, Node, PendingItems, SessionStop},
     store::{Error, MemoryStore, NewNode, OwnerProcess, Store},
 };
 use safepoint_testkit::{
     fault_store::{FaultStore, OperationFault},
     script::Reply,
+    tool_gate::ToolGate,
+    wait,
 };
 use tokio::time::timeout;
 
@@ -91,7 +93,7 @@ async fn no_request_without_an_answer_hangs_a_later_owner() {
                     return Ok::<_, Error>((chat.open(store, id(), OwnerProcess::here()).await?, None));
                 }
                 let new = NewNode::of(OwnerProcess::here(), Duration::from_secs(60));
-                let node = safepoint::session::Node::join(store, new).await?;
+                let node = Node::join(store, new).await?;
                 Ok((chat.open_on(&node, id()).await?, Some(node)))
             };
             if let Ok((session, _node)) = bounded("the opening", at, opening).await {
@@ -103,4 +105,26 @@ async fn no_request_without_an_answer_hangs_a_later_owner() {
             }
         }
     }
+}
+
+/// S6.22: a session that the store gives to a node after the opening has failed is given back, and can be opened again.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_taken_late_is_given_back() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let desk = Desk::new([asks(), Reply::text("after the decision"), Reply::text("behind")]);
+    left(&inner, &desk).await;
+    let gate = ToolGate::shut();
+    let late = Arc::new(FaultStore::unarmed(Arc::clone(&inner), OperationFault::Late(gate.clone())));
+    let new = NewNode::of(OwnerProcess::here(), Duration::from_secs(60));
+    let node = Node::join(Arc::clone(&late) as Arc<dyn Store>, new).await.unwrap();
+    late.arm_named("acquire", 0);
+    let failed = desk.chat().open_on(&node, id()).await;
+    assert!(matches!(failed, Err(Error::Unknown(_))), "{failed:?}");
+    let holder = async || inner.open(&id()).await.unwrap().holder;
+    assert!(holder().await.is_some(), "the store has given it");
+    gate.open_for_all();
+    wait::asked("it is given back", async || holder().await.is_none()).await;
+    assert_eq!(inner.due(10).await.unwrap().len(), 1, "what waits in it wants an owner");
+    let again = desk.chat().open_on(&node, id()).await.unwrap();
+    continued(&again).await;
 }

@@ -3,7 +3,7 @@
 //! **Invariants**: the token goes in a header to the server that it is for, and nowhere else; what a server did not answer is
 //! not said.
 
-mod address;
+pub(crate) mod address;
 pub(crate) mod approvals;
 mod client;
 mod failure;

@@ -20,4 +20,5 @@ pub(crate) mod steer;
 pub(crate) mod stop;
 pub(crate) mod store;
 pub(crate) mod trace;
+mod unless;
 pub(crate) mod withdraw;

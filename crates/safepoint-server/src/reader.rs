@@ -5,9 +5,14 @@
 
 mod behind;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use safepoint::{
     ids::{SessionId, TurnId},
     store::SessionRow,
@@ -96,10 +101,8 @@ impl LiveReader {
         loop {
             // The frames first: they show that the stream is there. A change stays one until the next look, and a timer over until it is
             // moved.
-            tokio::select! {
-                biased;
-                _grown = self.grown.changed() => return WaitEnd::Grown,
-                () = &mut self.alarm => {}
+            if let Either::Left(_grown) = select(pin!(self.grown.changed()), self.alarm.as_mut()).await {
+                return WaitEnd::Grown;
             }
             let next = self.read + KEEP_ALIVE;
             if next <= Instant::now() {

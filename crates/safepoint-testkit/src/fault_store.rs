@@ -42,6 +42,8 @@ pub enum OperationFault {
     GoneAfter,
     /// It waits at this gate, and is done then.
     Held(ToolGate),
+    /// It is done, and its answer waits at this gate.
+    Late(ToolGate),
     /// It is done, and no answer ever comes.
     Mute,
     /// From here on nothing is done and nothing answered, until the store [comes
@@ -209,6 +211,11 @@ impl FaultStore {
                 OperationFault::Slow(time) => {
                     tokio::time::sleep(time).await;
                     ask(inner).await
+                }
+                OperationFault::Late(gate) => {
+                    let answer = ask(inner).await;
+                    gate.pass().await;
+                    answer
                 }
                 OperationFault::Held(gate) => {
                     gate.pass().await;

@@ -64,12 +64,7 @@ impl ServerAddress {
 
     /// Whether it is this machine.
     pub(super) fn is_local(&self) -> bool {
-        match self.base.host() {
-            Some(Host::Domain(name)) => name == LOCALHOST,
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.is_loopback(),
-            None => false,
-        }
+        is_local(&self.base)
     }
 
     /// Whether a server that listens there is this one.
@@ -89,19 +84,12 @@ impl ServerAddress {
         is_port && is_ip
     }
 
-    /// A client for it. What is for this machine goes through no proxy, and its name is not looked up.
+    /// A client for it.
     ///
     /// # Errors
-    /// If the certificates of the platform cannot be loaded.
+    /// As of [`client`].
     pub(super) fn client(&self) -> Result<HttpClient, HttpError> {
-        if !self.is_local() {
-            return shared();
-        }
-        let port = self.base.port_or_known_default().unwrap_or_default();
-        let here = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
-        let named = self.base.host_str() == Some(LOCALHOST);
-        let addresses = named.then(|| here.map(|ip| SocketAddr::new(ip, port)).to_vec());
-        HttpClient::new(&Settings { proxy: Proxy::Direct, addresses, ..Settings::default() })
+        client(&self.base)
     }
 
     /// The address of a route, and its query.
@@ -120,6 +108,31 @@ impl ServerAddress {
         }
         Ok(url)
     }
+}
+
+/// Whether the address is on this machine.
+pub(crate) fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == LOCALHOST,
+        Some(Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// A client for the address. What is for this machine goes through no proxy, and its name is not looked up.
+///
+/// # Errors
+/// If the certificates of the platform cannot be loaded.
+pub(crate) fn client(url: &Url) -> Result<HttpClient, HttpError> {
+    if !is_local(url) {
+        return shared();
+    }
+    let port = url.port_or_known_default().unwrap_or_default();
+    let here = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    let named = url.host_str() == Some(LOCALHOST);
+    let addresses = named.then(|| here.map(|ip| SocketAddr::new(ip, port)).to_vec());
+    HttpClient::new(&Settings { proxy: Proxy::Direct, addresses, ..Settings::default() })
 }
 
 /// As it is named to people, and given again.

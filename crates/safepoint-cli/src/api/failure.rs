@@ -29,7 +29,7 @@ pub(crate) enum ApiError {
     Broken(HttpError),
     /// It was sent, and nothing was answered within this time.
     Silent(Duration),
-    /// The caller waits no longer.
+    /// The caller waits no longer. It may have been sent.
     Over,
     /// What answered is no server of ours.
     NotOurs(String),
@@ -56,6 +56,11 @@ impl ApiError {
             Self::Refused(problem) => &problem.code,
             _ => "",
         }
+    }
+
+    /// Whether the server may have done it.
+    pub(crate) fn may_be_done(&self) -> bool {
+        matches!(self, Self::Broken(_) | Self::Silent(_) | Self::Over)
     }
 
     /// As the last reply of a command: its exit code, a word for scripts, and what to do.
@@ -91,7 +96,10 @@ impl ApiError {
                 );
                 (code::OTHER, "not_answering", said)
             }
-            Self::Over => return Reply::timed_out(),
+            Self::Over => {
+                let said = format!("{server} did not answer in time: it is not known whether this was done");
+                (code::TIMED_OUT, "timed_out", said)
+            }
             Self::NotOurs(what) => {
                 let said = format!("{server} answered {what}: this is not the address of a Safepoint server");
                 (code::OTHER, "failed", said)

@@ -2,8 +2,9 @@
 //!
 //! **Invariants**: nothing is called stopped before the server says that its turn has settled.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
+use futures_util::future::join;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
@@ -25,6 +26,12 @@ const WAIT: Duration = Duration::from_secs(120);
 /// How a turn is that waits for a decision.
 const SUSPENDED: &str = "suspended";
 
+/// How a turn is that the end of the server's process has cut.
+const CRASHED: &str = "crashed";
+
+/// How a background run is named by the turn that began it.
+const BACKGROUND: &str = "background run at ";
+
 impl ServerApi {
     /// Stops one call, or the turn that runs or waits and then the session.
     ///
@@ -40,8 +47,7 @@ impl ServerApi {
         if let Some(call) = &ask.call {
             return Ok(self.stop_call(named, &ask, call).await?);
         }
-        let mut session = named.to_owned();
-        let mut turn = None;
+        let (mut session, mut turn) = (named.to_owned(), None);
         if matches!(ask.mode, ModeArg::Now | ModeArg::Points(_)) {
             let body = body(&ask, json!({ "turn": null }), mode(&ask.mode));
             match self
@@ -50,41 +56,67 @@ impl ServerApi {
             {
                 Ok((id, answer)) => (session, turn) = (id, Some(answer.body)),
                 Err(error) if error.code() == "no_active_turn" => {}
+                Err(error) if error.may_be_done() => return self.after_doubt(named, &ask, error).await,
                 Err(error) => return Err(error.into()),
             }
         }
         // The end of the turn that was reached is waited for; that of the session only where all of it shall be over.
-        let wait = match &turn {
-            None => ask.wait,
-            Some(turn) if ask.wait == Wait::Quiet && is_far_enough(Wait::Quiet, turn) => Wait::Quiet,
-            Some(_) => Wait::No,
+        let wait = if turn.is_some() && ask.wait == Wait::Settled { Wait::No } else { ask.wait };
+        let Some(turn) = turn else {
+            return Ok(match self.stop_whole(&session, &ask, wait).await? {
+                Some((session, whole)) => Reply { session, ..of_whole(&ask, &whole) },
+                None => Reply { session: session.clone(), ..self.nothing_to_stop(&session) },
+            });
         };
-        let body = body(&ask, json!("session"), of_session(&ask));
-        let whole = match self
-            .of_session(&session, async |session: &str| self.post_stop(session, &body, wait).await)
-            .await
-        {
-            Ok((id, answer)) => {
-                session = id;
-                Some(answer)
-            }
-            Err(error) if error.code() == "no_active_turn" => None,
-            Err(error) if turn.is_none() => return Err(error.into()),
-            Err(error) => return Ok(half(&session, &error.reply(&self.name()))),
-        };
-        let reply = match (turn, whole) {
-            (Some(turn), _) => self.of_turn(&session, &ask, turn, replies).await?,
-            (None, Some(whole)) => of_whole(&ask, &whole),
-            (None, None) => Reply::new(
-                code::TOO_LATE,
-                "no_active_turn",
-                format!(
-                    "no turn of {session} runs or waits, and {} does not have it open: there is nothing to stop",
-                    self.name()
-                ),
-            ),
+        // Together: what of the session outlives its turn is known while the session ends, and not after it.
+        let of_turn = self.of_turn(&session, &ask, turn, replies);
+        let (end, whole) = join(of_turn, self.stop_whole(&session, &ask, wait)).await;
+        let reply = match (end?, whole) {
+            (_, Err(error)) => half(&session, &error.reply(&self.name())),
+            (ControlFlow::Break(reply), Ok(_)) => reply,
+            (ControlFlow::Continue(turn), Ok(whole)) => ended(ask.wait, &turn, whole.map(|(_, whole)| whole)),
         };
         Ok(Reply { session, ..reply })
+    }
+
+    /// Stops the session, and asks until it is known what of it is alive, if that is waited for. `None`: the server does not have it
+    /// open.
+    async fn stop_whole(
+        &self,
+        named: &str,
+        ask: &StopAsk,
+        wait: Wait,
+    ) -> Result<Option<(String, Value)>, ApiError> {
+        let body = body(ask, json!("session"), of_session(ask));
+        let mut whole = None;
+        loop {
+            let post = async |session: &str| self.post_stop(session, &body, wait).await;
+            let (session, answer) = match self.of_session(named, post).await {
+                Err(error) if error.code() == "no_active_turn" => return Ok(whole),
+                answered => answered?,
+            };
+            let is_over = wait == Wait::No || !answer.body["quiet"].is_null();
+            whole = Some((session, answer.body));
+            if is_over || self.left(WAIT).is_zero() {
+                return Ok(whole);
+            }
+        }
+    }
+
+    /// The server may have the stop of the turn or not: that of the session is asked all the same.
+    async fn after_doubt(&self, named: &str, ask: &StopAsk, why: ApiError) -> Result<Reply, TalkError> {
+        match self.stop_whole(named, ask, Wait::No).await {
+            Ok(Some((session, _))) => Ok(half(&session, &why.reply(&self.name()))),
+            Ok(None) | Err(_) => Err(why.into()),
+        }
+    }
+
+    fn nothing_to_stop(&self, session: &str) -> Reply {
+        let said = format!(
+            "no turn of {session} runs or waits, and {} does not have it open: there is nothing to stop",
+            self.name()
+        );
+        Reply::new(code::TOO_LATE, "no_active_turn", said)
     }
 
     async fn post_stop(&self, session: &str, body: &Value, wait: Wait) -> Result<ApiAnswer, ApiError> {
@@ -114,17 +146,17 @@ impl ServerApi {
         }
     }
 
-    /// What became of the turn that the stop reached, once that is so which is waited for.
+    /// The turn that the stop reached, once that is so which is waited for; else what is said instead.
     async fn of_turn(
         &self,
         session: &str,
         ask: &StopAsk,
         mut answer: Value,
         replies: &mut Replies<'_>,
-    ) -> Result<Reply, TalkError> {
+    ) -> Result<ControlFlow<Reply, Value>, TalkError> {
         let turn = text(&answer["turn"]);
         if ask.wait == Wait::No {
-            return Ok(requested(&answer, &turn));
+            return Ok(ControlFlow::Break(requested(&answer, &turn)));
         }
         let mut is_shown = false;
         while !is_far_enough(ask.wait, &answer) {
@@ -134,15 +166,16 @@ impl ServerApi {
                 is_shown = true;
             }
             if self.left(WAIT).is_zero() {
-                return Ok(Reply::timed_out().detail(json!({ "turn": turn })));
+                return Ok(ControlFlow::Break(Reply::timed_out().detail(json!({ "turn": turn }))));
             }
             sleep(self.left(PAUSE)).await;
             answer = match self.send(ApiRequest::get(&["sessions", session, "turns", &turn])).await {
                 Ok(read) => read.body,
-                Err(error) => return Ok(half(session, &error.reply(&self.name()))),
+                Err(error) => return Ok(ControlFlow::Break(half(session, &error.reply(&self.name())))),
             };
         }
-        Ok(ended(ask.wait, &turn, &answer))
+        answer["turn"] = json!(turn);
+        Ok(ControlFlow::Continue(answer))
     }
 }
 
@@ -203,7 +236,15 @@ fn requested(answer: &Value, what: &str) -> Reply {
     }))
 }
 
+fn is_cut(answer: &Value) -> bool {
+    answer["state"] == CRASHED || answer["outcome"] == CRASHED
+}
+
 fn is_far_enough(wait: Wait, answer: &Value) -> bool {
+    // It has no end that could be waited for.
+    if is_cut(answer) {
+        return true;
+    }
     // The receipt of a turn that waits for a decision is older than the stop: its outcome says when the stop has settled it.
     let is_over = answer["outcome"].as_str().is_some_and(|outcome| outcome != SUSPENDED);
     if wait != Wait::No && answer["receipt"]["ending"] == SUSPENDED && !is_over {
@@ -216,8 +257,14 @@ fn is_far_enough(wait: Wait, answer: &Value) -> bool {
     }
 }
 
-/// The turn has settled. It says quiet only where the server does (S3.6).
-fn ended(wait: Wait, turn: &str, answer: &Value) -> Reply {
+/// The turn has settled. It says quiet only where the server does (S3.6), of the turn and of the session that it has open.
+fn ended(wait: Wait, answer: &Value, whole: Option<Value>) -> Reply {
+    let turn = text(&answer["turn"]);
+    if is_cut(answer) {
+        let said =
+            format!("{turn} was cut by the end of the server's process: it is not known what of it is alive");
+        return Reply::new(code::OTHER, "unknown", said).detail(json!({ "turn": turn }));
+    }
     let ending = answer["receipt"]["ending"].as_str();
     let is_interrupted = answer["outcome"] == "interrupted";
     let said = match ending {
@@ -226,35 +273,40 @@ fn ended(wait: Wait, turn: &str, answer: &Value) -> Reply {
         Some(ending) => format!("{turn} has ended: {ending}"),
         None => format!("{turn} has ended"),
     };
-    with_survivors(wait, said, answer).detail(json!({
-        "turn": turn, "survivors": answer["survivors"], "receipt": answer["receipt"],
+    let mut survivors = names(&answer["survivors"]);
+    if let Some(whole) = whole.filter(|_| wait == Wait::Quiet) {
+        if whole["quiet"].is_null() {
+            return Reply::timed_out().detail(json!({ "turn": turn }));
+        }
+        // The session's answer is the later one, and names the background runs of every turn.
+        survivors.retain(|name| !name.starts_with(BACKGROUND));
+        survivors.extend(names(&whole["survivors"]));
+    }
+    with_survivors(wait, said, &survivors).detail(json!({
+        "turn": turn, "survivors": survivors, "receipt": answer["receipt"],
     }))
 }
 
-fn with_survivors(wait: Wait, said: String, answer: &Value) -> Reply {
-    let survivors = names(&answer["survivors"]);
-    match (answer["quiet"].as_bool(), wait) {
-        (Some(false), _) => {
-            let (number, status) =
-                if wait == Wait::Quiet { (code::OTHER, "not_quiet") } else { (code::ACCEPTED, "settled") };
-            Reply::new(number, status, format!("{said}; may still be running: {}", survivors.join(", ")))
-        }
-        (_, Wait::Quiet) => Reply::new(code::ACCEPTED, "quiet", said),
-        (_, Wait::Settled | Wait::No) => Reply::new(code::ACCEPTED, "settled", said),
+fn with_survivors(wait: Wait, said: String, survivors: &[String]) -> Reply {
+    if !survivors.is_empty() {
+        let (number, status) =
+            if wait == Wait::Quiet { (code::OTHER, "not_quiet") } else { (code::ACCEPTED, "settled") };
+        return Reply::new(number, status, format!("{said}; may still be running: {}", survivors.join(", ")));
     }
+    Reply::new(code::ACCEPTED, if wait == Wait::Quiet { "quiet" } else { "settled" }, said)
 }
 
 /// No turn was reached; the session is stopped.
-fn of_whole(ask: &StopAsk, whole: &ApiAnswer) -> Reply {
-    let answer = &whole.body;
-    if ask.wait != Wait::No && !answer["quiet"].is_null() {
-        let reply = with_survivors(ask.wait, "stopped: the server has closed it".to_owned(), answer);
-        return reply.detail(json!({ "survivors": answer["survivors"] }));
+fn of_whole(ask: &StopAsk, answer: &Value) -> Reply {
+    if ask.wait == Wait::No {
+        return requested(answer, answer["turn"].as_str().unwrap_or("the session"));
     }
-    if ask.wait != Wait::No {
+    if answer["quiet"].is_null() {
         return Reply::timed_out();
     }
-    requested(answer, answer["turn"].as_str().unwrap_or("the session"))
+    let survivors = names(&answer["survivors"]);
+    let said = "stopped: the server has closed it".to_owned();
+    with_survivors(ask.wait, said, &survivors).detail(json!({ "survivors": survivors }))
 }
 
 /// The stop is under way, and the rest is not known.

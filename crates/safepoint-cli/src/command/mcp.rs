@@ -5,9 +5,9 @@ mod edit;
 mod login;
 mod serve;
 
-use std::{path::Path, pin::pin, process::ExitCode};
+use std::{path::Path, process::ExitCode};
 
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use safepoint::{Tool, tool::EffectClass};
 use safepoint_tools::{
     mcp::{McpError, Offer, Server},
@@ -15,13 +15,14 @@ use safepoint_tools::{
 };
 use serde_json::{Value, json};
 
+use super::unless::{stopped, unless};
 use crate::{
     agent::mcp::warn,
     args::{
         mcp::{LsArgs, McpArgs, McpCommand},
         run::OnDisconnect,
     },
-    exit::{self, Usage},
+    exit::Usage,
     output,
     render::reply_json::ReplyLines,
     settings::{
@@ -29,7 +30,7 @@ use crate::{
         mcp::Servers,
         secrets,
     },
-    signals::{Signal, Signals},
+    signals::Signals,
     visible::one_line,
 };
 
@@ -56,21 +57,6 @@ pub(crate) async fn mcp(args: McpArgs) -> anyhow::Result<ExitCode> {
         McpCommand::Logout(args) => login::logout(&args),
         McpCommand::Serve(args) => serve::serve(*args, &mut signals).await,
     }
-}
-
-/// The work, unless a signal comes first; it is dropped then.
-async fn unless<T>(signals: &mut Signals, work: impl Future<Output = T>) -> Result<T, Signal> {
-    // The signal first: work that is done at the same moment counts as stopped, and is dropped. Nothing that
-    // was sent is taken back.
-    match select(pin!(signals.next()), pin!(work)).await {
-        Either::Left((got, _)) => Err(got),
-        Either::Right((done, _)) => Ok(done),
-    }
-}
-
-fn stopped(got: Signal, what: &str) -> ExitCode {
-    output::tell(format_args!("safepoint: stopped; {what}"));
-    exit::with(got.exit_code())
 }
 
 fn servers(config: Option<&Path>) -> anyhow::Result<Servers> {

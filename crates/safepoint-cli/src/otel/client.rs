@@ -1,11 +1,13 @@
 //! How exports travel: by the client that models are asked with, on a runtime of the exports.
+//!
+//! **Invariants**: an export ends within a bound, whatever the collector does: the next one waits for it.
 
-use std::{pin::Pin, str::FromStr as _};
+use std::{pin::Pin, str::FromStr as _, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
 use opentelemetry_http::{HttpClient, HttpError};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::timeout};
 use url::Url;
 
 /// The client. The exporters have threads of their own, where no runtime is.
@@ -13,14 +15,16 @@ use url::Url;
 pub(super) struct Client {
     http: safepoint_http::HttpClient,
     runtime: Handle,
+    /// How long one export may take.
+    within: Duration,
 }
 
 impl Client {
     /// # Errors
     /// If the certificates of this machine cannot be loaded.
-    pub(super) fn new(runtime: &Handle) -> Result<Self, String> {
+    pub(super) fn new(runtime: &Handle, within: Duration) -> Result<Self, String> {
         let http = safepoint_http::shared().map_err(|error| error.to_string())?;
-        Ok(Self { http, runtime: runtime.clone() })
+        Ok(Self { http, runtime: runtime.clone(), within })
     }
 }
 
@@ -33,10 +37,12 @@ impl HttpClient for Client {
         'life0: 'async_trait,
         Self: 'async_trait,
     {
-        let Self { http, runtime } = self.clone();
+        let Self { http, runtime, within } = self.clone();
         Box::pin(async move {
-            let sent = runtime.spawn(sent(http, request)).await;
-            let answer = sent.map_err(HttpError::from).and_then(|sent| sent);
+            let sent = runtime.spawn(timeout(within, sent(http, request))).await;
+            let late = |_elapsed| format!("no answer within {} ms", within.as_millis()).into();
+            let answer =
+                sent.map_err(HttpError::from).and_then(|sent| sent.unwrap_or_else(|over| Err(late(over))));
             if let Err(error) = &answer {
                 tracing::debug!(%error, "an export to OpenTelemetry failed");
             }
@@ -54,4 +60,45 @@ async fn sent(
     let answer = http.request(parts.method, &address).headers(parts.headers).body(body).send().await?;
     let status = answer.status();
     Ok(Response::builder().status(status).body(answer.bytes().await?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpListener,
+        thread,
+    };
+
+    use super::*;
+
+    fn export(listener: &TcpListener) -> Request<Bytes> {
+        let address = format!("http://{}/v1/traces", listener.local_addr().unwrap());
+        Request::post(address).body(Bytes::from_static(b"spans")).unwrap()
+    }
+
+    /// S11.13: a collector that takes a connection and never answers does not end the exports: the next one is sent.
+    #[tokio::test]
+    async fn a_collector_that_is_mute_ends_no_later_export() {
+        let client = Client::new(&Handle::current(), Duration::from_millis(50)).unwrap();
+        let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+        let failed = client.send_bytes(export(&mute)).await;
+        assert!(failed.unwrap_err().to_string().contains("no answer within 50 ms"));
+        let client = Client { within: Duration::from_secs(60), ..client };
+        let answers = TcpListener::bind("127.0.0.1:0").unwrap();
+        let request = export(&answers);
+        let answering = thread::spawn(move || {
+            let (mut stream, _) = answers.accept().unwrap();
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"spans") {
+                let mut more = [0; 512];
+                let read = stream.read(&mut more).unwrap();
+                asked.extend_from_slice(&more[..read]);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        });
+        let answered = client.send_bytes(request).await.unwrap();
+        assert_eq!(answered.status(), 200);
+        answering.join().unwrap();
+    }
 }

@@ -34,6 +34,8 @@ use crate::output;
 
 /// How long the end of the program waits for the last export.
 const FLUSH: Duration = Duration::from_secs(3);
+/// How long one export may take, unless a variable says it in milliseconds.
+const EXPORT: Duration = Duration::from_secs(10);
 /// The name of the service, unless a variable has one.
 const SERVICE: &str = "safepoint";
 /// The one form in which this build exports.
@@ -98,12 +100,12 @@ impl Exported {
         }
     }
 
-    fn new((traces, metrics): (bool, bool)) -> Result<Self, String> {
+    fn new((is_traced, is_measured): (bool, bool)) -> Result<Self, String> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
-        let client = Client::new(runtime.handle())?;
-        let measures = if metrics { Some(meters(client.clone())?) } else { None };
-        let traces = match (traces, &measures) {
+        let client = Client::new(runtime.handle(), within()?)?;
+        let measures = if is_measured { Some(meters(client.clone())?) } else { None };
+        let traces = match (is_traced, &measures) {
             (false, None) => None,
             (true, _) => Some(tracers(client, measures.as_ref())?),
             // The measures are taken of spans, which go nowhere then.
@@ -113,7 +115,8 @@ impl Exported {
             }
         };
         let joins = said("OTEL_PROPAGATORS").is_none_or(|named| named.contains("tracecontext"));
-        if joins && traces.is_some() && !safepoint::raw::trace::install(Joined::default()) {
+        // Spans that are only measured are in no trace that another process could join.
+        if joins && is_traced && !safepoint::raw::trace::install(Joined::default()) {
             // Nothing else of this program installs one.
         }
         Ok(Self { runtime, traces, measures })
@@ -163,6 +166,14 @@ impl Exported {
     }
 }
 
+/// How long one export may take.
+fn within() -> Result<Duration, String> {
+    const VARIABLE: &str = "OTEL_EXPORTER_OTLP_TIMEOUT";
+    let Some(text) = said(VARIABLE) else { return Ok(EXPORT) };
+    let ms = text.trim().parse().ok().filter(|ms| *ms > 0);
+    ms.map(Duration::from_millis).ok_or_else(|| format!("{VARIABLE} is no number of milliseconds: `{text}`"))
+}
+
 /// Who exports.
 fn resource() -> Resource {
     let is_named = said("OTEL_SERVICE_NAME").is_some()
@@ -184,4 +195,20 @@ fn tracers(client: Client, meters: Option<&SdkMeterProvider>) -> Result<SdkTrace
     let batch = BatchSpanProcessor::builder(exporter).build();
     let processor = MeasuredSpan::new(meters.map(Measures::new), batch);
     Ok(SdkTracerProvider::builder().with_resource(resource()).with_span_processor(processor).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S11.13, S11.14: where only measures are asked for, no request and no run is put into a trace.
+    #[test]
+    fn measures_alone_join_no_trace() {
+        let measured = Exported::new((false, true)).unwrap();
+        assert!(measured.traces.is_some() && !safepoint::raw::trace::is_installed());
+        let traced = Exported::new((true, false)).unwrap();
+        assert!(safepoint::raw::trace::is_installed());
+        measured.end();
+        traced.end();
+    }
 }

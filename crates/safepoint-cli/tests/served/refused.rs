@@ -13,7 +13,7 @@ use serde_json::json;
 use super::world::{Said, World, said, says};
 
 /// A listener that answers this to the first connection, and hands over what came.
-fn answers(answer: String) -> (String, mpsc::Receiver<String>) {
+pub(super) fn answers(answer: String) -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (sent, came) = mpsc::channel();
@@ -37,7 +37,38 @@ fn answers(answer: String) -> (String, mpsc::Receiver<String>) {
     (address, came)
 }
 
-fn http(status: &str, headers: &str, body: &str) -> String {
+/// A listener that answers the second of two requests, and the first not at all; what was posted to it. The first connection is kept
+/// until the end.
+fn mute_at_first(answer: String) -> (String, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (sent, came) = mpsc::channel();
+    thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        sent.send(posted(&mut first)).unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        sent.send(posted(&mut second)).unwrap();
+        drop(second.write_all(answer.as_bytes()));
+        drop(first);
+    });
+    (address, came)
+}
+
+/// The body of a request, up to its last brace.
+fn posted(stream: &mut TcpStream) -> String {
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"}") {
+        let mut byte = [0];
+        if stream.read(&mut byte).unwrap_or(0) == 0 {
+            break;
+        }
+        asked.push(byte[0]);
+    }
+    let asked = String::from_utf8(asked).unwrap();
+    asked.split_once("\r\n\r\n").map_or_else(String::new, |(_, body)| body.to_owned())
+}
+
+pub(super) fn http(status: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}")
 }
@@ -105,5 +136,22 @@ async fn what_a_server_says_is_shown_and_not_obeyed() {
     let refused = said(world.binary(&["sessions", "rm", "s", "--server", &url, "--token-file", &file])).await;
     assert_eq!((refused.code, refused.err.lines().count()), (4, 1), "{refused:?}");
     assert!(!refused.err.contains(['\u{1b}', '\u{202e}']), "{refused:?}");
+    world.end().await;
+}
+
+/// S13.14, S13.5: a stop that was not answered in time may have been done or not, and says so; the session is stopped all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_that_is_not_answered_stops_the_session() {
+    let world = World::of(says([Reply::text("x")]).build()).await;
+    let body = json!({"state": "requested", "recorded": true, "number": 1}).to_string();
+    let (url, came) = mute_at_first(http("202 Accepted", "content-type: application/json\r\n", &body));
+    let file = world.file("all.token");
+    let args =
+        ["stop", "s", "--now", "--timeout", "100ms", "--json", "--server", &url, "--token-file", &file];
+    let stopped = said(world.binary(&args)).await;
+    assert_eq!((stopped.code, &stopped.last()["status"]), (7, &json!("timed_out")), "{stopped:?}");
+    assert!(stopped.out.contains("it is not known whether this was done"), "{stopped:?}");
+    let what = [(); 2].map(|()| came.recv_timeout(patience()).unwrap());
+    assert!(what[0].contains("\"turn\"") && what[1].contains("\"session\""), "{what:?}");
     world.end().await;
 }

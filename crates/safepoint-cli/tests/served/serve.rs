@@ -6,21 +6,24 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::script::Reply;
-use serde_json::Value;
+use safepoint_testkit::{
+    script::Reply,
+    wait::{self, InTime as _},
+};
+use serde_json::{Value, json};
 
-use super::world::{World, said, says};
+#[cfg(feature = "jwks")]
+use super::refused::{answers, http};
+use super::world::{World, begun, modelled, said, says};
 
 /// A server of this user with a store of this name, and its URL.
-fn begun(world: &World, store: &str) -> (Child, String) {
+fn serving(world: &World, store: &str) -> (Child, String) {
     let (store, tokens) = (world.file(store), world.file("own.toml"));
     let args = ["serve", "--listen", "127.0.0.1:0", "--store", &store, "--tokens", &tokens];
     let mut command = world.binary(&args);
     command.stderr(Stdio::null());
     let mut server = command.spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let url = serde_json::from_str::<Value>(&line).unwrap()["listening"].as_str().unwrap().to_owned();
+    let url = listening(&mut server)["listening"].as_str().unwrap().to_owned();
     (server, url)
 }
 
@@ -34,7 +37,7 @@ fn end(mut server: Child) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_user_who_serves_needs_no_token() {
     let world = World::of(says([Reply::text("x")]).build()).await;
-    let (server, url) = begun(&world, "own.db");
+    let (server, url) = serving(&world, "own.db");
     let listed = said(world.binary(&["sessions", "ls", "--server", &url])).await;
     assert_eq!(listed.code, 0, "{listed:?}");
     assert!(listed.err.contains("no sessions on"), "{listed:?}");
@@ -48,9 +51,9 @@ async fn the_user_who_serves_needs_no_token() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_servers_of_one_user_are_reached() {
     let world = World::of(says([Reply::text("x")]).build()).await;
-    let (first, first_url) = begun(&world, "first.db");
-    let (second, second_url) = begun(&world, "second.db");
-    let (mut killed, killed_url) = begun(&world, "killed.db");
+    let (first, first_url) = serving(&world, "first.db");
+    let (second, second_url) = serving(&world, "second.db");
+    let (mut killed, killed_url) = serving(&world, "killed.db");
     killed.kill().unwrap();
     killed.wait().unwrap();
     let listed = async |url: &str| said(world.binary(&["sessions", "ls", "--server", url])).await.code;
@@ -62,11 +65,106 @@ async fn several_servers_of_one_user_are_reached() {
     let folder = world.folder.path().join("safepoint");
     let addresses = || std::fs::read_to_string(folder.join("serve.addresses")).unwrap();
     assert!(addresses().contains(killed_url.strip_prefix("http://").unwrap()));
-    let (third, third_url) = begun(&world, "second.db");
+    let (third, third_url) = serving(&world, "second.db");
     assert_eq!(addresses().lines().count(), 2, "one that was killed is no longer on the list");
     end(first);
     assert_eq!(listed(&third_url).await, 0);
     end(third);
     assert_eq!(listed(&third_url).await, 2, "the token of the last one is gone with it");
+    world.end().await;
+}
+
+/// S13.30: a signal ends a server that has not begun yet, whatever it waits for, and so does one for a client over stdin.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_that_waits_is_ended_by_a_signal() {
+    let world = World::of(says([]).build()).await;
+    let [store, tokens, config, begun] =
+        ["own.db", "own.toml", "config.toml", "begun"].map(|name| world.file(name));
+    let mute = format!(
+        "[mcp.mute]\ncommand = \"sh\"\nargs = [\"-c\", \"echo > '{begun}'; exec cat > /dev/null\"]\n"
+    );
+    std::fs::write(&config, mute).unwrap();
+    let common = ["--config", &config, "--store", &store, "--tools", "mcp"];
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--tokens", &tokens];
+    for command in [&serve[..], &["acp"], &["mcp", "serve"]] {
+        let mut server = world.binary(&[command, &common].concat());
+        let server = server.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        wait::asked("the start waits", async || std::fs::exists(&begun).unwrap()).await;
+        kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+        let ended = tokio::task::spawn_blocking(move || server.wait_with_output().unwrap());
+        let ended = ended.in_time("the end of a start").await.unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(143), "{command:?}: {said}");
+        assert!(said.contains("stopped; nothing was served"), "{command:?}: {said}");
+        std::fs::remove_file(&begun).unwrap();
+    }
+    world.end().await;
+}
+
+/// S13.30: a drain that waits is ended by a second signal, with all that still runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drain_that_waits_is_ended_by_a_second_signal() {
+    let (model, agent) = modelled([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let (store, tokens, base) = (world.file("own.db"), world.file("own.toml"), model.url());
+    let args = ["serve", "--listen", "127.0.0.1:0", "--store", &store, "--tokens", &tokens];
+    let model = ["--drain", "1h", "--model", "openai:m", "--base-url", &base];
+    let mut command = world.binary(&[&args[..], &model].concat());
+    let mut server = command.env("OPENAI_API_KEY", "sk-test").spawn().unwrap();
+    let listening = listening(&mut server);
+    let token = listening["token"].as_str().unwrap();
+    begun(listening["listening"].as_str().unwrap(), token, &json!({"item": {"text": "Go."}})).await;
+    gate.request().in_time("the turn asks its model").await;
+    let id = Pid::from_child(&server);
+    kill_process(id, Signal::TERM).unwrap();
+    let ended = tokio::task::spawn_blocking(move || {
+        let said = BufReader::new(server.stderr.take().unwrap());
+        let mut said = said.lines().map(Result::unwrap);
+        assert!(said.any(|line| line.contains("Draining")));
+        kill_process(id, Signal::TERM).unwrap();
+        assert!(said.any(|line| line.contains("what still runs ends with the program")));
+        server.wait().unwrap()
+    });
+    assert_eq!(ended.in_time("the end of the server").await.unwrap().code(), Some(143));
+    world.end().await;
+}
+
+/// What a server says once it listens.
+fn listening(server: &mut Child) -> Value {
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
+/// S13.26: the keys of a provider on this machine are asked for through no proxy.
+#[cfg(feature = "jwks")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_keys_of_a_provider_on_this_machine_come_through_no_proxy() {
+    /// Of the key `k`, which the provider does not have.
+    const TOKEN: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsifQ.eyJzdWIiOiJ4In0.c2ln";
+    let world = World::of(says([]).build()).await;
+    let json = "content-type: application/json\r\n";
+    let (provider, asked) = answers(http("200 OK", json, "{\"keys\":[]}"));
+    let (proxy, proxied) = answers(http("200 OK", json, "{\"keys\":[]}"));
+    let (store, config, tokens) = (world.file("own.db"), world.file("config.toml"), world.file("own.toml"));
+    let jwks = format!("[server.jwks]\nurl = \"{provider}/keys\"\nissuer = \"i\"\naudience = \"a\"\n");
+    std::fs::write(&config, jwks).unwrap();
+    std::fs::write(world.file("jwt.token"), TOKEN).unwrap();
+    let args =
+        ["serve", "--listen", "127.0.0.1:0", "--config", &config, "--store", &store, "--tokens", &tokens];
+    let mut command = world.binary(&args);
+    command.stderr(Stdio::null()).env("HTTP_PROXY", &proxy).env("ALL_PROXY", &proxy);
+    let mut server: Child = command.spawn().unwrap();
+    let url = listening(&mut server)["listening"].as_str().unwrap().to_owned();
+    let file = world.file("jwt.token");
+    let refused = said(world.binary(&["sessions", "ls", "--server", &url, "--token-file", &file])).await;
+    assert!(refused.code == 1 && refused.err.contains("refuses the token"), "{refused:?}");
+    let head = asked.recv_timeout(wait::patience()).unwrap();
+    assert!(head.starts_with("GET /keys "), "{head}");
+    let through: Vec<String> = proxied.try_iter().filter(|head| head.contains("/keys")).collect();
+    assert!(through.is_empty(), "a proxy was asked for the keys: {through:?}");
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
     world.end().await;
 }

@@ -1,6 +1,8 @@
 //! Stops through a server: under way when they are acknowledged, and called stopped only once the turn has settled.
 
-use safepoint::approval::ApprovalMode;
+use std::sync::Arc;
+
+use safepoint::{Session, approval::ApprovalMode, ids::SessionId, session::ChatPlanner, store::OwnerProcess};
 use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
 
@@ -25,9 +27,9 @@ async fn a_stop_closes_the_socket_of_the_model_and_has_the_receipt() {
     assert!(receipt["stop"]["reason"].to_string().contains("wrong branch"), "{receipt}");
     assert!(receipt["stop"]["reason"].to_string().contains("anna"), "{receipt}");
     world.labelled(&session, "stopped").await;
-    // The server may have opened it again by now.
+    world.closed(&session).await;
     let again = world.ask(&["stop", &session]).await;
-    assert!([0, 4].contains(&again.code) && !again.out.contains("stopped"), "{again:?}");
+    assert_eq!(again.code, 4, "{again:?}");
     world.end().await;
 }
 
@@ -102,6 +104,56 @@ async fn a_call_is_stopped_alone() {
     assert_eq!(stopped.code, 0, "{trace:?} {stopped:?}");
     tools.gate().open_for_all();
     world.labelled(&session, "idle").await;
+    world.end().await;
+}
+
+/// S13.14, S13.5, S3.6: a background run that outlives the stop of its session is named, and nothing is called quiet; one that ends
+/// with the session is not named.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_background_run_that_is_left_is_not_quiet() {
+    for is_deaf in [true, false] {
+        let (tools, inner) = (GateTools::new(), GateTools::new());
+        let dig = if is_deaf { inner.deaf("dig") } else { inner.gated("dig") };
+        let aside = says([Reply::call("dig", json!({}))]).approvals(ApprovalMode::Auto).tool(dig).build();
+        let replies = [Reply::call("aside", json!({"task": "dig"})), Reply::call("wait", json!({}))];
+        let agent = says(replies).approvals(ApprovalMode::Auto).tool(tools.gated("wait"));
+        let world = World::of(agent.child(aside.as_subagent("aside", "digs").background()).build()).await;
+        let session = world.session("Go.").await;
+        tools.gate().came(1).in_time("the call").await;
+        inner.gate().came(1).in_time("the background run").await;
+        let stopped = world.ask(&["stop", &session, "--now", "--wait=quiet", "--json"]).await;
+        let last = stopped.last();
+        let named = last["detail"]["survivors"].as_array().unwrap();
+        if is_deaf {
+            assert_eq!((stopped.code, &last["status"]), (1, &json!("not_quiet")), "{stopped:?}");
+            assert_eq!(named.len(), 1, "{last}");
+            assert!(last["message"].as_str().unwrap().contains("background run aside"), "{last}");
+        } else {
+            assert_eq!((stopped.code, &last["status"]), (0, &json!("quiet")), "{stopped:?}");
+            assert!(named.is_empty(), "{last}");
+        }
+        inner.gate().open_for_all();
+        world.end().await;
+    }
+}
+
+/// S13.14, S13.27: the wait for a turn that the end of a process has cut is over at once, and its end is not known.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_waits_for_no_turn_that_was_cut() {
+    let (model, agent) = modelled([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent.clone()).await;
+    let session = world.made(&json!({})).await;
+    let dead = OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() };
+    let builder = Session::builder(ChatPlanner::new(agent));
+    let owner = builder.open(Arc::clone(&world.store), SessionId::from(&*session), dead).await.unwrap();
+    owner.push("Go.".to_owned()).unwrap().recorded().await;
+    gate.request().in_time("the turn asks its model").await;
+    for wait in ["--wait=settled", "--wait=quiet"] {
+        let stopped = world.ask(&["stop", &session, "--now", wait, "--json"]).await;
+        assert_eq!((stopped.code, &stopped.last()["status"]), (1, &json!("unknown")), "{stopped:?}");
+        assert!(stopped.out.contains("turn-1 was cut by the end of the server's process"), "{stopped:?}");
+    }
     world.end().await;
 }
 

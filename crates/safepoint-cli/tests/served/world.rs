@@ -120,16 +120,7 @@ impl World {
 
     /// A session of the server as this body says, by its id.
     pub(super) async fn made(&self, body: &Value) -> String {
-        let client = safepoint_http::shared().unwrap();
-        let url = format!("{}/v1/sessions", self.url()).parse().unwrap();
-        let token = std::fs::read_to_string(self.file("all.token")).unwrap();
-        let bearer = format!("Bearer {}", token.trim()).parse().unwrap();
-        let asked = client.post(&url).header(http::header::AUTHORIZATION, bearer);
-        let asked = asked.header(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
-        let made = asked.body(body.to_string()).send().in_time("a session").await.unwrap();
-        assert_eq!(made.status(), 201);
-        let made: Value = serde_json::from_slice(&made.bytes().await.unwrap()).unwrap();
-        made["id"].as_str().unwrap().to_owned()
+        begun(&self.url(), &self.file("all.token"), body).await
     }
 
     /// Waits until the session's row has this label.
@@ -140,6 +131,24 @@ impl World {
             if row.label == label { Ok(()) } else { Err(row.label) }
         };
         wait::asked(format_args!("{session} is {label}"), look).await;
+    }
+
+    /// Waits until no process has the session open.
+    pub(super) async fn closed(&self, session: &str) {
+        let look = || async {
+            let open = self.read(&format!("/v1/sessions/{session}")).await["open"].take();
+            if open == "no" { Ok(()) } else { Err(open) }
+        };
+        wait::asked(format_args!("{session} is closed"), look).await;
+    }
+
+    async fn read(&self, path: &str) -> Value {
+        let url = format!("{}{path}", self.url()).parse().unwrap();
+        let asked = safepoint_http::shared().unwrap().get(&url);
+        let asked = asked.header(http::header::AUTHORIZATION, bearer(&self.file("all.token")));
+        let read = asked.send().in_time("a read").await.unwrap();
+        assert_eq!(read.status(), 200);
+        serde_json::from_slice(&read.bytes().await.unwrap()).unwrap()
     }
 
     /// Waits until nothing of this turn is alive.
@@ -180,6 +189,23 @@ impl World {
         assert_eq!(left, 0, "a connection outlived the server");
         drop(self.host);
     }
+}
+
+/// A session of the server there, with the token of this file, by its id.
+pub(super) async fn begun(server: &str, token: &str, body: &Value) -> String {
+    let url = format!("{server}/v1/sessions").parse().unwrap();
+    let asked =
+        safepoint_http::shared().unwrap().post(&url).header(http::header::AUTHORIZATION, bearer(token));
+    let asked = asked.header(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
+    let made = asked.body(body.to_string()).send().in_time("a session").await.unwrap();
+    assert_eq!(made.status(), 201);
+    let made: Value = serde_json::from_slice(&made.bytes().await.unwrap()).unwrap();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+fn bearer(file: &str) -> http::HeaderValue {
+    let token = std::fs::read_to_string(file).unwrap();
+    format!("Bearer {}", token.trim()).parse().unwrap()
 }
 
 /// What a command says, once it has ended.

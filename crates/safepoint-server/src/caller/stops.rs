@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     RunHandle, StopRequest,
     ids::{SessionId, TurnId},
-    raw::{StoredStop, store::Withdrawn, store_stop},
+    raw::{StoredStop, store, store_stop},
     session::{ItemStopAck, QueueAfterStop, StopPersistence, TurnStopAck},
+    store::Error,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -37,6 +38,21 @@ pub(crate) struct ReachedTurn {
     run: Option<RunHandle>,
     number: Option<u64>,
     is_recorded: bool,
+}
+
+impl ReachedTurn {
+    /// One that is stopped through the store.
+    fn stored(turn: TurnId, number: u64) -> Self {
+        Self { turn, run: None, number: Some(number), is_recorded: true }
+    }
+}
+
+/// Where the store has an item that is not over.
+enum StoredItem {
+    /// It waits, perhaps since this turn gave it back.
+    Waiting(Option<TurnId>),
+    /// This turn has it.
+    Taken(TurnId),
 }
 
 /// What a stop of an item found. Exhaustive: no turn had it and none gets it, or the turn that has it is stopped.
@@ -126,7 +142,7 @@ impl Caller {
         let intent = StoredStop::Turn(Some(turn), request);
         let number = store_stop(self.store(), kept.id(), &intent).await?;
         self.wake(kept);
-        Ok(ReachedTurn { turn, run: None, number: Some(number), is_recorded: true })
+        Ok(ReachedTurn::stored(turn, number))
     }
 
     /// Withdraws an item that no turn has, or stops the turn that has it. An item of an earlier owner, or of a session that this
@@ -161,25 +177,54 @@ impl Caller {
                 ItemStopAck::TooLate => Err(self.item_at_rest(kept, item).await?),
             };
         }
-        match self.store().withdraw(kept.id(), item).await? {
-            Withdrawn::Item(_) => {
-                if let Some(open) = open {
-                    open.handle().check_store();
+        self.stop_item_in_store(kept, item, StoredStop::Item(item, request, queue)).await
+    }
+
+    /// Stops an item of another process, of an earlier owner, or of none, through the store.
+    async fn stop_item_in_store(&self, kept: &Kept, item: u64, stop: StoredStop) -> Answered<StoppedItem> {
+        let Some(was) = self.stored_item(kept, item).await? else {
+            return Err(self.item_at_rest(kept, item).await?);
+        };
+        let number = match store_stop(self.store(), kept.id(), &stop).await {
+            Err(Error::ItemElsewhere(_)) => return Err(Problem::no_such("item")),
+            stored => stored?,
+        };
+        let turn = match was {
+            StoredItem::Waiting(before) => match self.stored_item(kept, item).await? {
+                Some(StoredItem::Taken(turn)) => Some(turn),
+                Some(StoredItem::Waiting(_)) => None,
+                // A turn that was stopped by now may have had it, one that it came back from did not.
+                None => {
+                    let turns = read::turns(self.store(), kept.id()).await?;
+                    read::turn_of(&turns, item).map(|(turn, _)| turn).filter(|turn| Some(*turn) != before)
                 }
-                Ok(StoppedItem::Withdrawn)
-            }
-            Withdrawn::Unknown => Err(Problem::no_such("item")),
-            Withdrawn::Taken => {
-                let turns = read::turns(self.store(), kept.id()).await?;
-                let is_over = |turn: &read::TurnRead| {
-                    turn.is_cut || turn.outcome.is_some_and(|outcome| outcome_words(outcome).0 != "suspended")
-                };
-                let Some((turn, _)) = read::turn_of(&turns, item).filter(|(_, turn)| !is_over(turn)) else {
-                    return Err(self.item_at_rest(kept, item).await?);
-                };
-                self.write_stop(kept, turn, request).await.map(StoppedItem::Stopping)
-            }
+            },
+            StoredItem::Taken(turn) => Some(turn),
+        };
+        match (turn, self.host.opened(kept.id())) {
+            (Some(_), _) => self.wake(kept),
+            (None, Some(open)) => open.handle().check_store(),
+            (None, None) => {}
         }
+        Ok(turn
+            .map_or(StoppedItem::Withdrawn, |turn| StoppedItem::Stopping(ReachedTurn::stored(turn, number))))
+    }
+
+    /// Where the store has an item; `None`: it is over, or there never was one.
+    async fn stored_item(&self, kept: &Kept, item: u64) -> Answered<Option<StoredItem>> {
+        let inbox = self.store().inbox(kept.id()).await?;
+        let Some(row) = inbox.into_iter().find(|row| row.number == item) else { return Ok(None) };
+        let turns = read::turns(self.store(), kept.id()).await?;
+        let has = read::turn_of(&turns, item).map(|(turn, _)| turn);
+        Ok(match row.state {
+            store::ItemState::Waiting => Some(StoredItem::Waiting(has)),
+            // One that steers is in no plan, but in the turn that runs.
+            store::ItemState::Taken => {
+                let last = || turns.keys().last().map(|turn| TurnId::new(*turn));
+                has.or_else(last).map(StoredItem::Taken)
+            }
+            store::ItemState::Removed => None,
+        })
     }
 
     /// Waits for a stop of an item: until its turn is as far as is asked for, and its questions are withdrawn, at most until then. The item
@@ -266,7 +311,8 @@ impl Caller {
             let turns = read::turns(self.store(), session).await?;
             let read = turns.get(&turn.number()).cloned().unwrap_or_default();
             let is_there = is_far_enough(&read);
-            if is_there || Instant::now() >= over {
+            // One that was cut and stays so has no end that could be waited for.
+            if is_there || read.is_cut || Instant::now() >= over {
                 let mut answer = read.stop();
                 answer.number = number;
                 answer.recorded = is_recorded;

@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use tracing::Span;
+use tracing::{Span, span::Id};
 
 use crate::sync::{Mutex, callback};
 
@@ -179,8 +179,8 @@ impl RunTrace {
         }
     }
 
-    /// The run's span has begun.
-    pub(crate) fn begin(&self, span: &Span) {
+    /// An attempt of the run has begun, with this span.
+    pub(crate) fn begin(&self, span: &Span) -> TracedAttempt {
         if let (Some(parent), Some(propagator)) = (&self.0.parent, PROPAGATOR.get())
             && callback::call(|| propagator.set_parent(span, parent)).is_err()
         {
@@ -192,12 +192,24 @@ impl RunTrace {
             std::mem::take(&mut joint.early)
         };
         early.iter().for_each(|to| linked(span, to));
+        TracedAttempt { trace: self.clone(), span: span.id() }
     }
+}
 
-    /// The run is over, and its span ends.
-    pub(crate) fn end(&self) {
-        let span = self.0.span.lock().span.take();
-        drop(span);
+/// An attempt of a run in a trace. Its span is held for links until this is dropped.
+#[derive(Debug)]
+pub(crate) struct TracedAttempt {
+    trace: RunTrace,
+    /// The span's number alone: a span that is held does not end.
+    span: Option<Id>,
+}
+
+impl Drop for TracedAttempt {
+    fn drop(&mut self) {
+        // The next attempt may have begun: its span stays.
+        let over = self.trace.0.span.lock().span.take_if(|span| span.id() == self.span);
+        // Without the lock.
+        drop(over);
     }
 }
 
@@ -211,7 +223,9 @@ fn linked(span: &Span, to: &TraceContext) {
 
 #[cfg(test)]
 mod tests {
-    use super::TraceContext;
+    use tracing::Span;
+
+    use super::{RunTrace, TraceContext};
 
     const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -248,5 +262,18 @@ mod tests {
         assert_eq!(with(&"a".repeat(513)), None);
         let both: Vec<_> = context.clone().with_state("a=1").headers().map(|(name, _)| name).collect();
         assert_eq!(both, ["traceparent", "tracestate"]);
+    }
+    /// S11.14: the end of an attempt leaves the span of the next one, which may have begun before that end.
+    #[test]
+    fn the_end_of_an_attempt_leaves_the_span_of_the_next_one() {
+        let _guard = tracing::subscriber::set_default(tracing_subscriber::registry());
+        let trace = RunTrace::default();
+        let (one, two) = (tracing::info_span!("one"), tracing::info_span!("two"));
+        let held = || trace.0.span.lock().span.as_ref().and_then(Span::id);
+        let (first, second) = (trace.begin(&one), trace.begin(&two));
+        drop(first);
+        assert!(two.id().is_some() && held() == two.id());
+        drop(second);
+        assert_eq!(held(), None);
     }
 }

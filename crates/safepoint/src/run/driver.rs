@@ -203,10 +203,9 @@ impl Driver {
             call: above.map(|up| &up.call_id),
         });
         let shared = Arc::clone(&self.cx.shared);
-        if let Some(trace) = self.trace() {
-            trace.begin(&span);
-        }
-        drop(Task::unscoped("driver", Driven::new(Box::new(self).run(start), shared).instrument(span)));
+        let traced = self.trace().map(|trace| trace.begin(&span));
+        let driven = Driven::new(Box::new(self).run(start), shared, traced);
+        drop(Task::unscoped("driver", driven.instrument(span)));
     }
 
     /// Where the run hangs in a trace, if it was given that: a run below another one hangs below that one.

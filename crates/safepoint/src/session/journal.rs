@@ -17,7 +17,7 @@ use futures_util::future::{Either, pending, select};
 use jiff::Timestamp;
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 use super::node::Member;
@@ -37,6 +37,7 @@ mod approvals;
 mod beginning;
 mod checkpoint;
 mod deadline;
+mod hold;
 mod inherited;
 mod line;
 mod look;
@@ -48,6 +49,7 @@ mod turn_log;
 pub(super) use approvals::reconcile;
 pub(super) use beginning::{begin_with, continued, given};
 use deadline::{Deadline, TimeOver};
+pub(super) use hold::acquired;
 pub(super) use inherited::InheritedTurn;
 use line::Grown;
 pub(super) use line::JournalLine;
@@ -68,9 +70,6 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// How often it is asked.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
-
-/// How long to wait before a failed release of the session is tried again.
-const AGAIN: Duration = Duration::from_millis(100);
 
 /// How many records are read at once.
 const PAGE: usize = 1024;
@@ -224,26 +223,16 @@ impl Journal {
     /// others out.
     pub(super) async fn release(&self) -> Result<(), store::Error> {
         let seen = *self.seen.lock();
-        let given = in_time(self.store().release(&self.lease, seen, self.node.rest())).await;
-        match given {
-            // An earlier release succeeded and its answer was lost, or another process owns the session.
-            Err(store::Error::Fenced { .. } | store::Error::Buried(_) | store::Error::NoSession(_)) => {}
-            given => given?,
-        }
+        hold::released(&self.node, &self.lease, seen).await?;
         self.node.part(&self.session).await;
         Ok(())
     }
 
     /// Retries the release until it succeeds or the lease has ended.
     pub(super) async fn release_with_retries(self: Arc<Self>) {
-        let ends = Instant::now() + self.lease.node().ttl();
-        while let Err(error) = self.release().await {
-            if matches!(error, store::Error::Gone) || Instant::now() >= ends {
-                // A node for this session alone beats no more, and is buried.
-                return self.node.part(&self.session).await;
-            }
-            sleep(AGAIN).await;
-        }
+        hold::give_back(&self.node, &self.lease, || *self.seen.lock()).await;
+        // If that failed: a node for this session alone beats no more, and is buried.
+        self.node.part(&self.session).await;
     }
 
     pub(super) async fn append(&self, writes: Vec<Write>, class: Durability) -> Result<u64, store::Error> {

@@ -6,7 +6,9 @@ use super::{
     Item, Push, Session, SessionBuilder, SessionHandle, SharedSession,
     builder::engine,
     driver::Driver,
-    journal::{Journal, LeftTurn, Recovered, begin_with, given, looked, opened, reconcile, recover},
+    journal::{
+        Journal, LeftTurn, Recovered, acquired, begin_with, given, looked, opened, reconcile, recover,
+    },
     machine::Machine,
     node::{Member, Node},
     outcome::ItemOutcome,
@@ -136,7 +138,7 @@ impl<T: Item> SessionBuilder<T> {
         found: (SessionRow, Option<Arc<u64>>),
     ) -> Result<Session<T>, Error> {
         member.is_usable()?;
-        let lease = opened(member.store().acquire(&found.0.id, member.lease())).await?;
+        let lease = acquired(member, &found.0.id).await?;
         self.take(member, found, lease).await
     }
 
@@ -233,10 +235,10 @@ impl<T: Item> SessionBuilder<T> {
     ) -> Result<Session<T>, Error> {
         let node = Member::alone(Arc::clone(&store), owner).await?;
         let id = found.0.id.clone();
-        let lease = match opened(store.acquire(&id, node.lease())).await {
+        let lease = match acquired(&node, &id).await {
             Err(Error::Parked(..)) => {
                 opened(store.unpark(&id)).await?;
-                opened(store.acquire(&id, node.lease())).await
+                acquired(&node, &id).await
             }
             acquired => acquired,
         };

@@ -210,10 +210,7 @@ pub async fn store_stop(store: &dyn Store, session: &SessionId, intent: &StoredS
     let questions = match intent {
         StoredStop::Session(_) => Vec::new(),
         StoredStop::Turn(turn, _) => questions(store, session, (*turn).map_or(Of::Any, Of::Turn)).await?,
-        StoredStop::Item(item, ..) if is_taken(store, session, *item).await? => {
-            questions(store, session, Of::Last).await?
-        }
-        StoredStop::Item(..) => Vec::new(),
+        StoredStop::Item(item, ..) => questions_of_item(store, session, *item).await?,
     };
     let approvals = match questions {
         none if none.is_empty() => ApprovalsToWithdraw::Stay,
@@ -223,17 +220,23 @@ pub async fn store_stop(store: &dyn Store, session: &SessionId, intent: &StoredS
     guarded::write(|| store.ask_stop(session, stop)).await
 }
 
-/// Withdraws the item if it waits; otherwise, whether a turn has it that is not done with it. One that is taken meanwhile is so for
-/// the owner before it sees the stop, which is written later.
-async fn is_taken(store: &dyn Store, session: &SessionId, item: u64) -> Result<bool, Error> {
+/// Withdraws the item if it waits; otherwise the open questions of the turn that has it. One that is taken meanwhile is so for the
+/// owner before it sees the stop, which is written later.
+async fn questions_of_item(
+    store: &dyn Store,
+    session: &SessionId,
+    item: u64,
+) -> Result<Vec<ApprovalId>, Error> {
     match guarded::write(|| store.withdraw(session, item)).await? {
-        Withdrawn::Item(_) => Ok(false),
-        Withdrawn::Unknown => Err(Error::ItemElsewhere(item)),
-        Withdrawn::Taken => {
-            let rows = guarded::read(|| store.inbox(session)).await?;
-            Ok(rows.iter().any(|row| row.number == item && row.state == ItemState::Taken))
-        }
+        Withdrawn::Item(_) => return Ok(Vec::new()),
+        Withdrawn::Unknown => return Err(Error::ItemElsewhere(item)),
+        Withdrawn::Taken => {}
     }
+    let asked = questions(store, session, Of::Last).await?;
+    // After them: if a turn still has the item, they are no later turn's.
+    let rows = guarded::read(|| store.inbox(session)).await?;
+    let is_taken = rows.iter().any(|row| row.number == item && row.state == ItemState::Taken);
+    Ok(if is_taken { asked } else { Vec::new() })
 }
 
 /// Whose questions. Exhaustive: of every turn, of one, or of the last, which has all items that are taken.
@@ -273,14 +276,14 @@ async fn questions(store: &dyn Store, session: &SessionId, of: Of) -> Result<Vec
     if let Some(damage) = damage {
         return Err(Error::Damaged(session.clone(), damage));
     }
-    let turn = match of {
-        Of::Any => None,
-        Of::Turn(turn) => Some(turn),
-        Of::Last => last,
-    };
+    let asked_in = |turn: TurnId, asked: &ApprovalRequest| asked_by.contains(&(turn, asked.id.clone()));
     open.retain(|asked| {
         let is_background = background.iter().any(|run| asked.path.is_within(run));
-        let is_of_it = turn.is_none_or(|turn| asked_by.contains(&(turn, asked.id.clone())));
+        let is_of_it = match of {
+            Of::Any => true,
+            Of::Turn(turn) => asked_in(turn, asked),
+            Of::Last => last.is_some_and(|last| asked_in(last, asked)),
+        };
         is_of_it && !is_background
     });
     Ok(open.into_iter().map(|asked| asked.id).collect())

@@ -8,7 +8,10 @@ use tokio::io::stdin;
 
 use crate::{
     args::{local::LocalArgs, run::OnDisconnect},
-    command::serve::local::LocalAgent,
+    command::{
+        serve::local::LocalAgent,
+        unless::{NOTHING_SERVED, stopped},
+    },
     output,
     signals::Signals,
 };
@@ -21,7 +24,10 @@ pub(crate) async fn acp(args: LocalArgs) -> anyhow::Result<ExitCode> {
         None => env::current_dir().context("the current directory cannot be used")?,
     };
     let grace = args.agent.grace;
-    let local = LocalAgent::of(args).await?;
+    let local = match LocalAgent::of(args, &mut signals).await? {
+        Ok(local) => local,
+        Err(got) => return Ok(stopped(got, NOTHING_SERVED)),
+    };
     let server = AcpServer::new(&local.host, &local.name).folder(folder).grace(grace);
     local.serves(server.serve(stdin(), output::wire()), &mut signals).await;
     Ok(ExitCode::SUCCESS)

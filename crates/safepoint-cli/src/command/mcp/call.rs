@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use safepoint_tools::mcp::{Called, McpError, Offer};
 use serde_json::{Value, json};
 
-use super::{processes, servers, stopped, unless};
+use super::{processes, servers};
 use crate::{
     args::mcp::CallArgs,
+    command::unless::{stopped, unless},
     exit::Usage,
     output::{self, Piece, Stream},
     render::reply_json::ReplyLines,

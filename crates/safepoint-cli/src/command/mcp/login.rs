@@ -15,9 +15,10 @@ use sha2::{Digest as _, Sha256};
 use tokio::{process::Command, time::timeout};
 use url::Url;
 
-use super::{servers, stopped, unless};
+use super::servers;
 use crate::{
     args::mcp::{LoginArgs, LogoutArgs},
+    command::unless::{stopped, unless},
     exit::{self, Usage, code},
     output,
     settings::login::{self, Login, oauth},

@@ -13,7 +13,12 @@ pub(super) async fn serve(_args: LocalArgs, _signals: &mut Signals) -> anyhow::R
 /// Serves until the client closes its input, or until a signal.
 #[cfg(feature = "serve")]
 pub(super) async fn serve(args: LocalArgs, signals: &mut Signals) -> anyhow::Result<ExitCode> {
-    let local = crate::command::serve::local::LocalAgent::of(args).await?;
+    use crate::command::unless::{NOTHING_SERVED, stopped};
+
+    let local = match crate::command::serve::local::LocalAgent::of(args, signals).await? {
+        Ok(local) => local,
+        Err(got) => return Ok(stopped(got, NOTHING_SERVED)),
+    };
     let server = safepoint_server::McpServer::new(&local.host, &local.name);
     local.serves(server.serve(tokio::io::stdin(), crate::output::wire()), signals).await;
     Ok(ExitCode::SUCCESS)

@@ -1,12 +1,18 @@
 //! One agent in a host of this process, for a client that has started it.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use safepoint_server::Host;
 
 use super::agents::{ServedAgent, WantedAgents, wanted};
-use crate::{args::local::LocalArgs, exit::Usage, settings::store::open_store, signals::Signals};
+use crate::{
+    args::local::LocalArgs,
+    command::unless::unless,
+    exit::Usage,
+    settings::store::open_store,
+    signals::{Signal, Signals},
+};
 
 /// How long what is left may take to stop at the end.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -19,14 +25,21 @@ pub(in crate::command) struct LocalAgent {
 }
 
 impl LocalAgent {
-    /// The agent of this name; the only one, if none is named.
+    /// The agent of this name; the only one, if none is named. Instead, the signal that came before it was there.
     ///
     /// # Errors
     /// If there is none, and why it cannot be made.
     ///
     /// # Cancel safety
     /// What was begun ends.
-    pub(in crate::command) async fn of(args: LocalArgs) -> anyhow::Result<Self> {
+    pub(in crate::command) async fn of(
+        args: LocalArgs,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Result<Self, Signal>> {
+        unless(signals, Self::made(args)).await.map_or_else(|got| Ok(Err(got)), |made| made.map(Ok))
+    }
+
+    async fn made(args: LocalArgs) -> anyhow::Result<Self> {
         let LocalArgs { named, agent, store } = args;
         let WantedAgents { mut agents, .. } = wanted(&agent, store.as_ref())?;
         let names: Vec<&str> = agents.iter().map(|one| one.name.as_str()).collect();
@@ -55,22 +68,20 @@ impl LocalAgent {
     }
 
     /// Serves its client until that closes its input, or until a signal. Then stops what is left, gives every session back, and
-    /// closes the servers of tools.
+    /// closes the servers of tools, or ends at once by another signal.
     ///
     /// # Cancel safety
     /// What was stopped stays stopped.
     pub(in crate::command) async fn serves(self, served: impl Future<Output = ()>, signals: &mut Signals) {
-        {
-            let mut served = pin!(served);
-            tokio::select! {
-                biased;
-                // First: it has ended by itself.
-                () = &mut served => {}
-                // What was not said is not said any more; what runs is stopped by the drain.
-                _ = signals.next() => {}
-            }
+        if unless(signals, served).await.is_err() {
+            // What was not said is not said any more; what runs is stopped by the drain.
         }
-        self.host.drain(DRAIN).await;
-        self.served.close().await;
+        let ending = async {
+            self.host.drain(DRAIN).await;
+            self.served.close().await;
+        };
+        if unless(signals, ending).await.is_err() {
+            // What is left ends with the program.
+        }
     }
 }

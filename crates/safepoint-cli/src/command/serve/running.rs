@@ -2,7 +2,6 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    pin::pin,
     process::ExitCode,
     sync::Arc,
     time::Duration,
@@ -22,6 +21,7 @@ use super::{
 };
 use crate::{
     args::{run::OnDisconnect, serve::ServeArgs},
+    command::unless::{NOTHING_SERVED, stopped, unless},
     exit::{self, Usage, code},
     output,
     settings::{
@@ -36,10 +36,27 @@ const PORT: u16 = 7717;
 /// How long turns may take to stop at the end, unless it is said.
 const DRAIN: Duration = Duration::from_secs(20);
 
+/// A host with its agents.
+struct BegunHost {
+    host: Host,
+    of_server: ServerSettings,
+    served: Vec<Arc<ServedAgent>>,
+}
+
 /// Serves until a signal, or until a client drains it.
 pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
-    // First: a signal from now on drains.
+    // First: a signal from now on ends the start, or drains.
     let mut signals = Signals::listen(OnDisconnect::Detach)?;
+    let begun = match unless(&mut signals, begin(&args)).await {
+        Ok(begun) => begun?,
+        Err(got) => return Ok(stopped(got, NOTHING_SERVED)),
+    };
+    let drain = args.drain.or(begun.of_server.drain()?).unwrap_or(DRAIN);
+    listen(&args, &begun, drain, &mut signals).await
+}
+
+/// Makes the agents, and joins the store.
+async fn begin(args: &ServeArgs) -> anyhow::Result<BegunHost> {
     let WantedAgents { of_server, agents } = wanted(&args.agent, args.store.as_ref())?;
     let store = open_store(args.store.clone())?;
     let mut builder = Host::builder(store);
@@ -64,21 +81,16 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let lives = served.clone();
     let builder = builder.on_lease(move |until| lives.iter().for_each(|one| one.deadline.extend(until)));
     let host = builder.start().await.context("the store cannot be joined")?;
-    let drain = args.drain.or(of_server.drain()?).unwrap_or(DRAIN);
-    let left = listen(&args, &of_server, (&host, drain), &mut signals).await?;
-    for one in &served {
-        one.close().await;
-    }
-    Ok(if left == 0 { ExitCode::SUCCESS } else { exit::with(code::OTHER) })
+    Ok(BegunHost { host, of_server, served })
 }
 
-/// Listens, and drains; how many connections were left.
+/// Listens, and drains. The exit code is a failure where connections were left.
 async fn listen(
     args: &ServeArgs,
-    of_server: &ServerSettings,
-    (host, drain): (&Host, Duration),
+    BegunHost { host, of_server, served }: &BegunHost,
+    drain: Duration,
     signals: &mut Signals,
-) -> anyhow::Result<usize> {
+) -> anyhow::Result<ExitCode> {
     let address = address(args, of_server)?;
     let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own_file()?);
     for HostName(name) in &of_server.hosts {
@@ -114,17 +126,22 @@ async fn listen(
         "Draining: turns stop within {} s; another signal stops them now",
         drain.as_secs()
     ));
-    let mut drains = pin!(host.drain(drain));
-    tokio::select! {
-        biased;
-        // First: what has drained needs no signal.
-        () = &mut drains => {}
-        // The drain goes no further by this branch: what it has stopped stays stopped, and the program ends.
-        _ = signals.next() => output::tell("Stopping now"),
-    }
-    let left = last.finish().await;
+    let ending = async {
+        host.drain(drain).await;
+        let left = last.finish().await;
+        for one in served {
+            one.close().await;
+        }
+        left
+    };
+    // What it has stopped stays stopped.
+    let ended = unless(signals, ending).await;
     own.end()?;
-    Ok(left)
+    Ok(match ended {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_left) => exit::with(code::OTHER),
+        Err(second) => stopped(second, "what still runs ends with the program"),
+    })
 }
 
 /// Where it listens: a token does not cross a network in the clear.

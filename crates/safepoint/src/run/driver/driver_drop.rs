@@ -30,9 +30,6 @@ impl Drop for Driver {
             self.stops.span.settled(&receipt);
             self.stops.span.quiet(&quiet);
         }
-        if let Some(trace) = self.trace() {
-            trace.end();
-        }
     }
 }
 

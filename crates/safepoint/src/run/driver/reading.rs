@@ -18,7 +18,10 @@ use tokio::task::coop;
 
 use super::{model_errors::dead, promised_message::PromisedMessage};
 use crate::{
-    contract::model::{ModelError, OnModelStop},
+    contract::{
+        model::{ModelError, OnModelStop},
+        trace::TracedAttempt,
+    },
     run::shared::{RunMessage, SharedRun},
     sync::callback::{self, Guarded, Panicked},
 };
@@ -121,11 +124,13 @@ impl Reader {
 pub(super) struct Driven<F> {
     driver: Pin<Box<F>>,
     shared: Arc<SharedRun>,
+    /// Dropped last: the attempt's span takes links until the driver has gone.
+    _traced: Option<TracedAttempt>,
 }
 
 impl<F> Driven<F> {
-    pub(super) fn new(driver: F, shared: Arc<SharedRun>) -> Self {
-        Self { driver: Box::pin(driver), shared }
+    pub(super) fn new(driver: F, shared: Arc<SharedRun>, traced: Option<TracedAttempt>) -> Self {
+        Self { driver: Box::pin(driver), shared, _traced: traced }
     }
 }
 

@@ -121,14 +121,17 @@ impl<T: Item> Driver<T> {
         }
     }
 
-    /// Old turns are read in the journal. While a background run of one is alive, what began it stays.
+    /// Old turns are read in the journal. What followed the beginning of one whose background run is alive stays.
     fn forget_old_turns(&self) {
         const TURNS: usize = 2;
         const EVENTS: usize = 1024;
-        if self.turns.background.is_empty() {
-            let begins = |event: &SessionEvent| matches!(event, SessionEvent::TurnStarted { .. });
-            self.cx.shared.feed.forget((TURNS, EVENTS), begins);
-        }
+        let alive: Vec<&RunId> = self.turns.background.iter().map(RunHandle::id).collect();
+        let begins = |event: &SessionEvent| matches!(event, SessionEvent::TurnStarted { .. });
+        let holds = |event: &SessionEvent| match event {
+            SessionEvent::TurnStarted { run, .. } => alive.contains(&run.id()),
+            _ => false,
+        };
+        self.cx.shared.feed.forget((TURNS, EVENTS), begins, holds);
     }
 
     fn run_of(

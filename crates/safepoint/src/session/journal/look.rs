@@ -10,7 +10,7 @@ use crate::contract::store::{Cause, Error};
 const LOOK: Duration = Duration::from_secs(45);
 
 /// For what makes or takes a session. It is more than a store lets one process wait for the others (S7.15).
-const OPENING: Duration = Duration::from_secs(120);
+pub(super) const OPENING: Duration = Duration::from_secs(120);
 
 /// Waits for a look at the store, within a bound.
 pub(in crate::session) async fn looked<T>(asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {

@@ -119,12 +119,20 @@ impl<K: StreamEvent> Feed<K> {
     }
 
     /// Forgets what was shown before the last `parts`, each of which begins with an event that `begins` accepts. The last `most`
-    /// events stay, and so does what a reader that is there has still to read. A reader that comes later learns how many it missed.
-    pub(crate) fn forget(&self, (parts, most): (usize, usize), begins: impl Fn(&K) -> bool) {
+    /// events stay, and so does what a reader that is there has still to read, and what follows the first event that `holds` accepts.
+    /// A reader that comes later learns how many it missed.
+    pub(crate) fn forget(
+        &self,
+        (parts, most): (usize, usize),
+        begins: impl Fn(&K) -> bool,
+        holds: impl Fn(&K) -> bool,
+    ) {
         let mut state = self.state.lock();
         let begun = state.events.iter().enumerate().rev().filter(|(_, event)| begins(&event.kind));
         let of_parts = begun.take(parts).last().map_or(0, |(place, _)| place);
-        let count = of_parts.min(state.events.len().saturating_sub(most)).min(state.read_by_all());
+        let held = state.events.iter().take(of_parts).position(|event| holds(&event.kind));
+        let count = held.unwrap_or(of_parts);
+        let count = count.min(state.events.len().saturating_sub(most)).min(state.read_by_all());
         let forgotten: Vec<Event<K>> = state.events.drain(..count).collect();
         let deltas = forgotten.iter().filter(|event| event.kind.is_provisional());
         let (mut number, mut weight) = (0, 0);
@@ -208,6 +216,10 @@ impl<K> FeedState<K> {
     /// Where a reader is that begins here, if that matters.
     fn place_at(&mut self, next: u64) -> Option<Arc<AtomicU64>> {
         let readers = self.readers.as_mut()?;
+        // Before it grows: of readers that have gone no more is kept than of those that are there.
+        if readers.len() == readers.capacity() {
+            readers.retain(|reader| reader.strong_count() > 0);
+        }
         let place = Arc::new(AtomicU64::new(next));
         readers.push(Arc::downgrade(&place));
         Some(place)
@@ -382,5 +394,23 @@ impl<K: StreamEvent + Send + Sync + 'static> Stream for Events<K> {
             // one wakes this reader.
             return this.try_next();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S11.1: readers that have gone leave nothing, also where nothing is forgotten meanwhile.
+    #[test]
+    fn readers_that_have_gone_leave_nothing() {
+        let feed = Arc::new(Feed::<EventKind>::forgetting(1));
+        let stays = feed.read(0);
+        for _ in 0..10_000 {
+            drop(feed.read(0));
+        }
+        let kept = feed.state.lock().readers.as_ref().map_or(0, |readers| readers.capacity());
+        assert!(kept <= 16, "{kept} places");
+        drop(stays);
     }
 }

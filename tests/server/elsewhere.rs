@@ -1,0 +1,99 @@
+//! Stops of items that another process has, or had.
+
+use std::sync::Arc;
+
+use safepoint::approval::ApprovalMode;
+use safepoint_models::openai;
+use safepoint_testkit::{
+    script::{Reply, Script},
+    server::ModelServer,
+    tools::GateTools,
+    wait::InTime as _,
+};
+use serde_json::json;
+
+use super::{crashed::cut, world::World, world::says};
+
+/// S13.6, S6.20: an item that steers a turn of another process is stopped with that turn, and what waits behind runs where the
+/// request says so.
+#[tokio::test]
+async fn an_item_that_steers_a_turn_of_another_process_is_stopped() {
+    let tools = GateTools::new();
+    let model = ModelServer::start(Script::of([])).await.unwrap();
+    let (mut one, mut two, mut three) = (model.gate(), model.gate(), model.gate());
+    let agent = safepoint::Agent::builder(openai::model("m").base_url(model.url()))
+        .approvals(ApprovalMode::Auto)
+        .tool(tools.gated("pay"))
+        .build();
+    let here = World::of(agent.clone()).await;
+    let session = here.session("first").await;
+    one.request().await;
+    one.headers();
+    one.script(&Reply::call("pay", json!({})));
+    one.finish();
+    tools.gate().came(1).in_time("the call").await;
+    let items = format!("/v1/sessions/{session}/items");
+    for (text, policy) in [("to the left", "steer"), ("behind", "enqueue")] {
+        let pushed = here.client.post(&items, &json!({"text": text, "policy": policy})).await;
+        assert_eq!(pushed.status, 202, "{pushed:?}");
+    }
+    tools.gate().open_for_all();
+    two.request().in_time("the request with the steer").await;
+    let there = World::over(agent, Arc::clone(&here.store), Arc::new(tempfile::tempdir().unwrap())).await;
+    let stop = format!("/v1/sessions/{session}/stop?wait=quiet");
+    let of = json!({"what": {"item": "item-2"}, "mode": "now", "queue": "continues"});
+    let stopped = there.client.post(&stop, &of).await;
+    assert_eq!(
+        (stopped.status, &stopped.body["turn"], &stopped.body["state"], &stopped.body["recorded"]),
+        (200, &json!("turn-1"), &json!("quiet"), &json!(true)),
+        "{stopped:?}"
+    );
+    three.request().in_time("what waits behind it is asked").await;
+    three.headers();
+    three.script(&Reply::text("here"));
+    three.finish();
+    assert_eq!(here.rest(&session, 3).await["outcome"], "completed");
+    let again = there.client.post(&stop, &of).await;
+    assert_eq!((again.status, again.code()), (409, "too_late"), "{again:?}");
+    there.end().await;
+    here.end().await;
+}
+
+/// S13.6, S6.20: an item that waits for another process is withdrawn, and one that there never was is not found.
+#[tokio::test]
+async fn an_item_that_waits_for_another_process_is_withdrawn() {
+    let model = ModelServer::start(Script::of([])).await.unwrap();
+    let mut gate = model.gate();
+    let agent = safepoint::Agent::builder(openai::model("m").base_url(model.url())).build();
+    let here = World::of(agent.clone()).await;
+    let session = here.session("first").await;
+    gate.request().await;
+    let waits = here.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": "later"})).await;
+    assert_eq!(waits.status, 202, "{waits:?}");
+    let there = World::over(agent, Arc::clone(&here.store), Arc::new(tempfile::tempdir().unwrap())).await;
+    let stop = format!("/v1/sessions/{session}/stop");
+    let withdrawn = there.client.post(&stop, &json!({"what": {"item": "item-2"}, "mode": "now"})).await;
+    assert_eq!((withdrawn.status, &withdrawn.body["withdrawn"]), (200, &json!("item-2")), "{withdrawn:?}");
+    assert_eq!(here.rest(&session, 2).await["outcome"], "withdrawn");
+    let none = there.client.post(&stop, &json!({"what": {"item": "item-9"}, "mode": "now"})).await;
+    assert_eq!((none.status, none.code()), (404, "no_such_item"), "{none:?}");
+    there.end().await;
+    here.end().await;
+}
+
+/// S13.6, S6.20: the stop of an item whose turn was cut is stored, so that no owner takes that turn up by itself, and its answer waits
+/// for no end.
+#[tokio::test]
+async fn the_stop_of_an_item_that_was_cut_is_stored() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let world = World::over(says([]).build(), store, folder).await;
+    let stop = format!("/v1/sessions/{session}/stop?wait=settled");
+    let stopped = world.client.post(&stop, &json!({"what": {"item": "item-1"}, "mode": "now"})).await;
+    assert_eq!(
+        (stopped.status, &stopped.body["state"], &stopped.body["recorded"]),
+        (202, &json!("requested"), &json!(true)),
+        "{stopped:?}"
+    );
+    assert_eq!(world.rest(&session, 1).await["outcome"], "crashed");
+    world.end().await;
+}
