@@ -48,7 +48,7 @@ impl OwnToken {
         let (shown, list) = (folder.join(control::SERVE_TOKEN), folder.join(control::SERVE_ADDRESSES));
         let _held = held(&folder)?;
         let mut addresses = listed(&list)?;
-        // This one listens there now, so whoever was on the list with it is gone.
+        // This one listens there now, so a server that was on the list with it is gone.
         addresses.retain(|other| *other != address && TcpStream::connect_timeout(other, CONNECTS).is_ok());
         if addresses.is_empty() || !shown.exists() || !read.exists() {
             removed(&read)?;
