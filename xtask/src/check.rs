@@ -3,7 +3,7 @@
 use crate::{
     bench, cargo, features,
     first_minute::{self, Measured},
-    fuzz, peers, spec, tidy, watched,
+    fuzz, optional, peers, spec, tidy, watched,
 };
 
 /// Runs what CI runs, save loom, which builds the world anew.
@@ -14,6 +14,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     first_minute::first_minute(Measured::Crates)?;
     features::features()?;
     watched::watched(&[])?;
+    optional::optional()?;
     bench::counts(&[])?;
     fuzz::smoke()?;
     peers::peers(&peers::Wanted::of(&[])?)?;

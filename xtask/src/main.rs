@@ -9,6 +9,7 @@ mod features;
 mod figures;
 mod first_minute;
 mod fuzz;
+mod optional;
 mod package;
 mod peers;
 mod picture;
@@ -28,6 +29,7 @@ cargo xtask RECIPE
   tidy --figures lines of code, types, fields and circles, as counts
   api            what each crate shows against its api.txt; --write writes these anew
   watched [ARGS] the tests of the workspace, or `cargo test ARGS`; one that hangs is ended, with all that is known of it
+  optional       the tests of what the binary has by features that are off by default
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [PARTS]  the benchmarks, beside loops written by hand; --write: into docs/benchmarks.md too. `bench counts`: what a
                  round and a stop have, against what is written down; CI runs it
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         "backends" => backends::backends(),
         "bench" => bench::bench(&rest),
         "features" => features::features(),
+        "optional" => optional::optional(),
         "first-minute" => first_minute::Measured::of(&rest).and_then(first_minute::first_minute),
         "package" => package::package(&rest),
         "fuzz" => fuzz::fuzz(&rest),

@@ -23,14 +23,12 @@ mod serving;
 
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     time::Instant,
 };
 
 use anyhow::{Context as _, bail};
-use serde_json::Value;
 
-use crate::source;
+use crate::{optional, source};
 
 use self::{facts::Stops, scenarios::SCENARIOS, serving::Serving};
 
@@ -149,16 +147,15 @@ const KINDS: [Kind; 12] = [
     ("a2a", a2a::peers),
     ("server", |binary, tally, _| server::peers(binary, tally)),
     ("responses", responses::peers),
-    ("a2a-server", |_, tally, _| a2a_server::peers(tally)),
+    ("a2a-server", |binary, tally, _| a2a_server::peers(binary, tally)),
     ("mcp-server", |binary, tally, _| mcp_server::peers(binary, tally)),
     ("editors", |binary, tally, _| editors::peers(binary, tally)),
-    // Last: it builds the binary anew.
-    ("otel", |_, tally, _| otel::peers(tally)),
+    ("otel", |binary, tally, _| otel::peers(binary, tally)),
 ];
 
 /// Runs every scenario that is wanted against every peer, or against those of one kind.
 pub(crate) fn peers(wanted: &Wanted) -> anyhow::Result<()> {
-    let binary = built()?;
+    let binary = optional::binary()?;
     let mut tally = Tally::default();
     for (kind, run) in KINDS {
         if wanted.only.as_deref().is_none_or(|only| only == kind) {
@@ -191,35 +188,6 @@ fn models(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Builds our binary and says where it is.
-fn built() -> anyhow::Result<PathBuf> {
-    built_with(&["serve"])
-}
-
-/// The same with features that are off by default.
-fn built_with(features: &[&str]) -> anyhow::Result<PathBuf> {
-    binary(&["--features", &features.join(",")])
-}
-
-/// The same as it is released, with `serve`.
-pub(crate) fn released() -> anyhow::Result<PathBuf> {
-    binary(&["--features", "serve", "--release"])
-}
-
-fn binary(how: &[&str]) -> anyhow::Result<PathBuf> {
-    let output = Command::new(env!("CARGO"))
-        .args(["build", "--package", "safepoint-cli", "--message-format", "json"])
-        .args(how)
-        .current_dir(source::root())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo could not be started")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let mut built = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    built.next_back().filter(|_| output.status.success()).context("the binary could not be built")
 }
 
 pub(crate) fn target() -> PathBuf {

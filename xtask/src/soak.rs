@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 
-use crate::{peers, source};
+use crate::{optional, peers, source};
 
 const CLIENT: &str = include_str!("soak.py");
 
@@ -14,7 +14,7 @@ pub(crate) fn soak(args: &[String]) -> anyhow::Result<()> {
         let at = args.iter().position(|arg| arg == name);
         at.and_then(|at| args.get(at + 1)).map_or_else(|| default.to_owned(), Clone::clone)
     };
-    let binary = peers::released()?;
+    let binary = optional::released()?;
     let folder = peers::target().join("soak");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;

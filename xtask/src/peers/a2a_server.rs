@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-use super::{Absent, Tally, built_with, facts::fresh, mcp::install, serving::Serving, target};
+use super::{Absent, Tally, facts::fresh, mcp::install, serving::Serving, target};
 
 /// The version that the scenarios are known to fit.
 const SDK: [&str; 1] = ["a2a-sdk[all]==1.3.0"];
@@ -39,21 +39,19 @@ surfaces = ["a2a"]
 "#;
 
 /// Runs every scenario over every binding.
-pub(super) fn peers(tally: &mut Tally) -> anyhow::Result<()> {
+pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     let cache = target().join("peers").join("a2a-server");
     fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
     let installed = install::from_pypi(&cache, &SDK);
-    let setting = match &installed {
-        Ok(python) => Some(Setting { binary: built_with(&["serve"])?, home: cache.join("home"), python }),
-        Err(_) => None,
-    };
     for binding in BINDINGS {
         for (what, scenario) in SCENARIOS {
             let title = format!("a2a-sdk of PyPI over {binding}: {what}");
-            match (&installed, &setting) {
-                (Ok(_), Some(setting)) => tally.take(&title, || setting.run(scenario, binding)),
-                (Err(Absent(reason)), _) => tally.skip(&title, reason),
-                (Ok(_), None) => tally.skip(&title, "it was not set up"),
+            match &installed {
+                Ok(python) => {
+                    let setting = Setting { binary, home: cache.join("home"), python };
+                    tally.take(&title, || setting.run(scenario, binding));
+                }
+                Err(Absent(reason)) => tally.skip(&title, reason),
             }
         }
     }
@@ -62,7 +60,7 @@ pub(super) fn peers(tally: &mut Tally) -> anyhow::Result<()> {
 
 /// What a scenario runs with.
 struct Setting<'a> {
-    binary: PathBuf,
+    binary: &'a Path,
     home: PathBuf,
     python: &'a PathBuf,
 }
@@ -101,7 +99,7 @@ impl Setting<'_> {
 
     /// Our binary, with a fresh home.
     fn ours(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+        let mut command = Command::new(self.binary);
         command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", &self.home);
         for (name, folder) in [
             ("XDG_CONFIG_HOME", "config"),

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 use serde_json::json;
 
-use super::{Absent, Tally, built_with, mcp::install::from_pypi, serving::Serving, target};
+use super::{Absent, Tally, mcp::install::from_pypi, serving::Serving, target};
 
 /// The version that the scenarios are known to fit.
 const RECEIVER: &str = "oteltap==1.0.0";
@@ -21,15 +21,14 @@ const SCENARIOS: [(&str, &str); 2] = [
 ];
 
 /// Runs both with a build that exports.
-pub(super) fn peers(tally: &mut Tally) -> anyhow::Result<()> {
+pub(super) fn peers(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     let cache = target().join("peers").join("otel");
     fs::create_dir_all(&cache).with_context(|| format!("{} cannot be made", cache.display()))?;
     match from_pypi(&cache, &[RECEIVER]) {
         Err(Absent(reason)) => SCENARIOS.iter().for_each(|(_, what)| tally.skip(&title(what), &reason)),
         Ok(python) => {
-            let binary = built_with(&["otel"])?;
             for (scenario, what) in SCENARIOS {
-                tally.take(&title(what), || run(&binary, (&cache, &python), scenario));
+                tally.take(&title(what), || run(binary, (&cache, &python), scenario));
             }
         }
     }

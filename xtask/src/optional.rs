@@ -1,0 +1,51 @@
+//! `optional`: what the binary has by features that are off by default, tested; and that binary, for peers.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use crate::{source, watched};
+
+/// What is off by default.
+const FEATURES: &str = "serve,jwks,otel";
+/// What is built for both: the tests of the binary with them, and so the binary as those have it.
+const BUILT: [&str; 8] =
+    ["--package", "safepoint-cli", "--features", FEATURES, "--bin", "safepoint", "--test", "served"];
+/// What the names of the tests have that are only there with them.
+const NAMES: [&str; 3] = ["--", "serve::", "otel::"];
+
+/// Runs those tests.
+pub(crate) fn optional() -> anyhow::Result<()> {
+    let args = BUILT.iter().chain(&NAMES).map(|&arg| arg.to_owned());
+    watched::watched(&args.collect::<Vec<_>>())
+}
+
+/// Our binary with all that is off by default, as its tests have it: what they have built is not built again.
+pub(crate) fn binary() -> anyhow::Result<PathBuf> {
+    built(&[&["test", "--no-run"], &BUILT[..]].concat())
+}
+
+/// The same as it is released, with `serve`.
+pub(crate) fn released() -> anyhow::Result<PathBuf> {
+    built(&["build", "--release", "--package", "safepoint-cli", "--features", "serve"])
+}
+
+fn built(how: &[&str]) -> anyhow::Result<PathBuf> {
+    let output = Command::new(env!("CARGO"))
+        .args(how)
+        .args(["--message-format", "json"])
+        .current_dir(source::root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo could not be started")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let programs = messages
+        .filter(|message| message["target"]["name"] == "safepoint" && message["profile"]["test"] == false);
+    let mut built = programs.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+    built.next_back().filter(|_| output.status.success()).context("the binary could not be built")
+}
