@@ -57,6 +57,7 @@ fn every_key_is_read() {
             && origins.len() == 1
             && running.is_some_and(|running| running.get() == 20)
     );
+    assert_eq!((&*hosts[0].0, &*origins[0].0), ("agents.example.com", "https://app.example.com"));
     assert!(server.public_url.is_some() && server.audit.is_some());
     let (tls, jwks) = (server.tls.as_ref().unwrap(), server.jwks.as_ref().unwrap());
     assert!(tls.cert.ends_with("cert.pem") && tls.key.ends_with("key.pem"));
