@@ -62,4 +62,4 @@ pub use ticket::{Delivery, Ticket};
 
 use builder::Settings;
 use handle::{Session, SessionHandle};
-use shared::SharedSession;
+use shared::{SharedSession, ShownTurn};

@@ -22,7 +22,7 @@ use super::{
     machine::{Machine, Rules},
     message::{Mailbox, Received},
     runs::SessionRuns,
-    shared::{InStore, SessionPlace, SharedSession},
+    shared::{InStore, SessionPlace, SharedSession, ShownTurn},
 };
 
 /// What a session is made with.
@@ -155,8 +155,7 @@ impl<T: Item> SessionBuilder<T> {
                 Some(_) => Feed::forgetting(self.retained_deltas),
                 None => Feed::new(self.retained_deltas),
             }),
-            view: Mutex::new(None),
-            left: Default::default(),
+            turn: Mutex::new(ShownTurn::None),
             runs: SessionRuns::new(),
             exit: OnceLock::new(),
             over: Notify::new(),

@@ -3,10 +3,7 @@
 //! **Invariants**: nothing else changes the session's state; at most one run is active; the driver holds each
 //! item that the machine knows until the item is settled.
 
-use std::{
-    iter::repeat,
-    sync::{Arc, atomic::Ordering},
-};
+use std::{iter::repeat, sync::Arc};
 
 use safepoint_scope::{DropHandle, Scope, StopRequest};
 
@@ -125,14 +122,13 @@ impl<T: Item> Driver<T> {
     }
 
     async fn run(&mut self) {
+        self.cx.shared.show(self.shown());
         while self.end.exit.is_none() {
             match self.next().await {
                 // Boxed, so that an idle session carries no room for what it does not do.
                 Some(message) => Box::pin(self.handle(*message)).await,
                 None => Box::pin(self.pass_time()).await,
             }
-            let left = self.machine.left().map_or(0, TurnId::number);
-            self.cx.shared.left.store(left, Ordering::Relaxed);
         }
         // Items accepted a moment before the end are unhandled too.
         self.cx.shared.inbox.shut();
@@ -218,7 +214,7 @@ impl<T: Item> Driver<T> {
         }
         self.answer_resumers();
         self.cx.shared.inbox.note(0, waited);
-        self.cx.shared.view(self.view());
+        self.cx.shared.show(self.shown());
         answer
     }
 

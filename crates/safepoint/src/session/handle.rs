@@ -3,7 +3,7 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, OnceLock, atomic::Ordering},
+    sync::{Arc, OnceLock},
 };
 
 use safepoint_scope::{Code, Reason, StopRequest};
@@ -29,7 +29,7 @@ use super::{
     item_stop::{ItemStop, SteerLook},
     machine::RequestAnswer,
     message::SessionMessage,
-    shared::SharedSession,
+    shared::{SharedSession, ShownTurn},
     stop::Keep,
 };
 
@@ -333,16 +333,20 @@ impl<T: Item> SessionHandle<T> {
     /// The running turn.
     #[must_use]
     pub fn current_turn(&self) -> Option<TurnView> {
-        self.shared.view.lock().clone()
+        match &*self.shared.turn.lock() {
+            ShownTurn::Running(view) => Some(view.clone()),
+            ShownTurn::Left(_) | ShownTurn::None => None,
+        }
     }
 
     /// The turn that ended early and may be [resumed](Self::resume), if none runs. What waits behind it begins once it is, or with the
     /// next item that is pushed.
     #[must_use]
     pub fn resumable(&self) -> Option<TurnId> {
-        // Relaxed: nothing is ordered by it.
-        let left = self.shared.left.load(Ordering::Relaxed);
-        (left > 0 && self.current_turn().is_none()).then(|| TurnId::new(left))
+        match *self.shared.turn.lock() {
+            ShownTurn::Left(turn) => Some(turn),
+            ShownTurn::Running(_) | ShownTurn::None => None,
+        }
     }
 
     /// The session's events from the first on; the last is [`SessionEvent::Ended`].

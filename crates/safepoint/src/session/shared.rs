@@ -2,7 +2,7 @@
 
 use std::{
     future::pending,
-    sync::{Arc, OnceLock, Weak, atomic::AtomicU64},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use tokio::sync::Notify;
@@ -35,10 +35,7 @@ pub(super) struct SharedSession<T> {
     pub(super) feed: Arc<Feed<SessionEvent>>,
     /// Written by the driver, copied by handles; no other lock is taken under it. The events hold every run
     /// too, so a view that is replaced is not the last handle of its run.
-    pub(super) view: Mutex<Option<TurnView>>,
-    /// The number of the turn that ended early and may be resumed; 0: none. Written by the driver alone, and nothing else is ordered by
-    /// it.
-    pub(super) left: AtomicU64,
+    pub(super) turn: Mutex<ShownTurn>,
     pub(super) runs: SessionRuns,
     /// Set once, before `over` is notified: a waiter that registers and then looks misses neither.
     pub(super) exit: OnceLock<Arc<SessionExit<T>>>,
@@ -74,6 +71,13 @@ impl InStore {
         let (journal, first) = (Arc::downgrade(journal), Mutex::new(first));
         Self { journal, changed, first, id, epoch }
     }
+}
+
+/// What handles see of the turns. Exhaustive: one runs; none does, and the last one ended early and may be resumed; or neither.
+pub(super) enum ShownTurn {
+    Running(TurnView),
+    Left(TurnId),
+    None,
 }
 
 /// A snapshot of the running turn.
@@ -145,13 +149,13 @@ impl<T: Item> SharedSession<T> {
         }
     }
 
-    pub(super) fn view(&self, view: Option<TurnView>) {
-        *self.view.lock() = view;
+    pub(super) fn show(&self, turn: ShownTurn) {
+        *self.turn.lock() = turn;
     }
 
     pub(super) fn over(&self, exit: SessionExit<T>) {
         if self.exit.set(Arc::new(exit)).is_ok() {
-            self.view(None);
+            self.show(ShownTurn::None);
             self.feed.close((SessionEvent::Ended, None));
             self.over.notify_waiters();
             // The watcher holds the store until it sees the end.

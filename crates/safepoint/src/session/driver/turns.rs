@@ -16,7 +16,7 @@ use crate::{
     contract::log::MemoryLog,
     run::{Run, steer::SteerTiming},
     session::{
-        TurnView,
+        ShownTurn, TurnView,
         journal::{InheritedTurn, TurnLog},
         machine::{PreemptedItems, SessionPhase, StartFrom, StopWhy, TurnEnd},
         stop::request_at,
@@ -225,6 +225,15 @@ impl<T: Item> Driver<T> {
         let SessionPhase::Running(running) = self.machine.phase() else { return None };
         let work = self.turns.current.as_ref()?;
         Some(TurnView { turn: running.turn, items: self.machine.items().to_vec(), run: work.handle.clone()? })
+    }
+
+    /// What handles see of the turns.
+    pub(super) fn shown(&self) -> ShownTurn {
+        match (self.view(), self.machine.left()) {
+            (Some(running), _) => ShownTurn::Running(running),
+            (None, Some(left)) => ShownTurn::Left(left),
+            (None, None) => ShownTurn::None,
+        }
     }
 
     pub(super) async fn settled(&mut self, turn: TurnId, outcome: Outcome) {
