@@ -211,6 +211,9 @@ async fn what_is_not_supported_is_refused_by_its_name() {
         );
         assert!(error["message"].is_string() && error["type"].is_string(), "{refused:?}");
     }
+    let unkept = json!({"model": "helper", "input": "go", "store": false});
+    let keyed = world.client.send("POST", RESPONSES, &[("idempotency-key", "k")], Some(&unkept)).await;
+    assert_eq!((keyed.status, &keyed.body["error"]["param"]), (400, &json!("Idempotency-Key")), "{keyed:?}");
     let idle = json!({"model": "helper", "input": "go", "background": true, "tools": [], "temperature": null,
                       "user": "u", "text": {"format": {"type": "text"}}, "truncation": "disabled"});
     let made = world.client.post(RESPONSES, &idle).await;

@@ -17,10 +17,11 @@ mod protocol;
 mod replies;
 mod run_target;
 mod server;
+mod serving;
 mod socket_dir;
 pub(crate) mod state;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use safepoint::store::Store;
 
@@ -32,19 +33,16 @@ pub(crate) use protocol::{Afterwards, Ask, ModeArg, PushAsk, Reply, StopAsk, Wai
 pub(crate) use replies::Replies;
 pub(crate) use run_target::{Begins, Turns};
 pub(crate) use server::Server;
+#[cfg(feature = "serve")]
+pub(crate) use serving::HeldAddress;
+pub(crate) use serving::served;
 
 use crate::session::host::Host;
 use about::About;
 
-/// The file in [`folder`] with the token that `safepoint serve` makes for its user, and the one with the addresses that the
-/// token is for: one in a line.
+/// The file in [`folder`] with the token that `safepoint serve` makes for its user: it is for the servers that are
+/// [`served`] there.
 pub(crate) const SERVE_TOKEN: &str = "serve.token";
-pub(crate) const SERVE_ADDRESSES: &str = "serve.addresses";
-
-/// The addresses of such a file. What is none is passed over.
-pub(crate) fn served_addresses(text: &str) -> impl Iterator<Item = SocketAddr> {
-    text.lines().filter_map(|line| line.trim().parse().ok())
-}
 
 /// Opens the socket of a chat.
 ///

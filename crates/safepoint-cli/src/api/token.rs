@@ -5,7 +5,6 @@
 
 use std::{
     fs, io,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -77,8 +76,7 @@ fn own(server: &ServerAddress) -> anyhow::Result<(PathBuf, String)> {
     let folder = control::folder()?;
     let path = folder.join(control::SERVE_TOKEN);
     let Some(text) = existing(&path)? else { return Err(none(String::new()).into()) };
-    let listed = existing(&folder.join(control::SERVE_ADDRESSES))?.unwrap_or_default();
-    let servers: Vec<SocketAddr> = control::served_addresses(&listed).collect();
+    let servers = control::served(&folder)?;
     if servers.iter().any(|listening| server.is_at(*listening)) {
         return Ok((path, text));
     }

@@ -57,13 +57,21 @@ async fn the_token_of_this_user_goes_to_its_server_alone() {
     assert!(none.err.contains("no token for") && none.err.contains("--token-file"), "{none:?}");
     std::fs::copy(world.file("all.token"), folder.join("serve.token")).unwrap();
     assert_eq!(listed().await.code, 2, "it is not known whose it is");
-    std::fs::write(folder.join("serve.addresses"), "127.0.0.1:1\n").unwrap();
+    let serves = |address: &str| {
+        let file = std::fs::File::create(folder.join(format!("serve.at.{address}"))).unwrap();
+        file.lock().unwrap();
+        file
+    };
+    let _other = serves("127.0.0.1:1");
     let other = listed().await;
     assert_eq!(other.code, 2, "{other:?}");
     assert!(other.err.contains("is for http://127.0.0.1:1"), "{other:?}");
-    std::fs::write(folder.join("serve.addresses"), format!("127.0.0.1:1\n{}\n", world.address)).unwrap();
+    let lives = serves(&world.address.to_string());
     let own = listed().await;
     assert!(own.code == 0 && own.out.contains(&session), "{own:?}");
+    drop(lives);
+    let died = listed().await;
+    assert_eq!(died.code, 2, "what listens where a server has died does not get its token: {died:?}");
     world.end().await;
 }
 

@@ -64,6 +64,10 @@ pub(super) async fn create(call: Call) -> Answered<Response> {
         (Input::Said { earlier, text }, None) => {
             let agent = agent(by, model.as_deref())?;
             if !is_kept {
+                if call.key()?.is_some() {
+                    let why = "what is not kept cannot be sent again: leave `store` out, or the key";
+                    return Err(unsupported("Idempotency-Key", why));
+                }
                 return alone::create(&call, &agent, (earlier, text), answer).await;
             }
             begun(&call, agent, (earlier, text)).await?
