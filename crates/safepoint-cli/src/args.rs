@@ -115,10 +115,10 @@ pub(crate) enum Command {
     Practice(PracticeArgs),
 }
 
-/// The arguments as typed; flags, or a text of several words, right behind `safepoint` are for `chat`, and `-p` for `run`.
-pub(crate) fn written() -> Vec<OsString> {
+/// What is meant by the arguments as typed: flags, or a text of several words, right behind `safepoint` are for `chat`, and `-p` for `run`.
+pub(crate) fn meant(typed: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     const OWN: [&str; 4] = ["-h", "--help", "-V", "--version"];
-    let mut args: Vec<OsString> = std::env::args_os().collect();
+    let mut args: Vec<OsString> = typed.into_iter().collect();
     let is_of_chat = |arg: &OsString| {
         let arg = arg.to_string_lossy();
         let is_text = arg.trim().contains(' ') && !arg.contains(char::is_control);

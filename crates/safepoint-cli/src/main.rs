@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     // Before anything is read: no other process of this user sees our keys.
     safepoint_tools::process::keep_secrets();
     output::tell_panics();
-    let cli = match Cli::try_parse_from(args::written()) {
+    let cli = match Cli::try_parse_from(args::meant(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return output::of_clap(error),
     };

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use clap::Parser as _;
 
 use crate::{
-    args::Cli,
+    args::{Cli, meant},
     settings::{config::Config, server},
 };
 
@@ -56,7 +56,7 @@ fn what_the_guides_show_is_taken() {
             };
             let place = format!("{}: {line}", path.display());
             let words = words(line);
-            if let Err(error) = Cli::try_parse_from(&words) {
+            if let Err(error) = Cli::try_parse_from(meant(words.iter().map(Into::into))) {
                 assert!(!error.use_stderr(), "{place}: {error}");
             }
             let tools = words.iter().skip_while(|word| *word != "--tools").nth(1);
