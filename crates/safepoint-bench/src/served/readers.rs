@@ -156,7 +156,7 @@ impl ReaderCrowd {
             if found && !mem::replace(&mut reader.has_begun, true) {
                 self.begun += 1;
             }
-            // Less than there is room for is all that there was; what comes now is told by the poll.
+            // Less than there is room for is all that there was; the poll says what comes now.
             if count < self.buffer.len() {
                 return Ok(());
             }
