@@ -91,7 +91,7 @@ async fn the_stop_of_an_item_that_was_cut_is_stored() {
     let stopped = world.client.post(&stop, &json!({"what": {"item": "item-1"}, "mode": "now"})).await;
     assert_eq!(
         (stopped.status, &stopped.body["state"], &stopped.body["recorded"]),
-        (202, &json!("requested"), &json!(true)),
+        (200, &json!("crashed"), &json!(true)),
         "{stopped:?}"
     );
     assert_eq!(world.rest(&session, 1).await["outcome"], "crashed");
