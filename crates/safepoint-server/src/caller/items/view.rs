@@ -67,12 +67,14 @@ impl ReadItems {
         if own.is_none() && row == Some(RowState::Waiting) {
             return waiting(&self.session, number);
         }
-        let found = read::turn_of(&self.turns, number);
-        let of_turn = found.and_then(|(_, turn)| turn.outcome);
+        // One that steered is in no plan.
+        let steered = own.and_then(|fate| outcome_words(fate).1);
+        let steered = || steered.and_then(|turn| Some((turn, self.turns.get(&turn.number())?)));
+        let found = read::turn_of(&self.turns, number).or_else(steered);
         let outcome = match own {
-            // A turn that waited for a decision has continued since, or the journal says that it waits.
-            Some(ItemOutcome::Suspended(_)) | None => of_turn,
-            own => own,
+            Some(fate) if found.is_none() || outcome_words(fate).1.is_none() => own,
+            // What its turn is now: it may have been decided or resumed since.
+            _ => found.and_then(|(_, turn)| turn.outcome),
         };
         let is_decided = matches!(outcome, Some(ItemOutcome::Suspended(_))) && !self.is_asked;
         let is_there = row.is_some() || found.is_some();
