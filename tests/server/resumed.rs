@@ -55,3 +55,17 @@ async fn the_item_of_a_resumed_turn_is_as_its_turn() {
     assert_eq!((&done["outcome"], &done["answer"]), (&json!("completed"), &json!("Done.")), "{done}");
     world.end().await;
 }
+
+/// S13.31, S13.5: a stop of a turn that was resumed is a stop of its own, with its own number.
+#[tokio::test]
+async fn the_stop_of_a_resumed_turn_has_a_number_of_its_own() {
+    let (world, model, session) = stopped_session().await;
+    let mut gate = model.gate();
+    resumed(&world, &session).await;
+    gate.request().in_time("the second request").await;
+    let second = stopped(&world, &session).await;
+    assert_eq!((&second["number"], &second["recorded"]), (&json!(2), &json!(true)), "{second}");
+    let kept = world.client.get(&format!("/v1/sessions/{session}/stops/2")).await;
+    assert_eq!((kept.status, &kept.body["state"]), (200, &json!("quiet")), "{kept:?}");
+    world.end().await;
+}

@@ -106,7 +106,9 @@ impl<T: Item> Driver<T> {
             self.hand_over(&run.handle(), *item, *when);
         }
         let handle = run.detach();
-        self.turns.current = Some(Box::new(CurrentTurn { handle: Some(handle.clone()), ..*work }));
+        // One that is resumed is not over, however it ended before.
+        let work = CurrentTurn { handle: Some(handle.clone()), outcome: None, ..*work };
+        self.turns.current = Some(Box::new(work));
         let items = self.machine.items().to_vec();
         let started = SessionEvent::TurnStarted { turn, items, run: handle.clone(), input };
         self.show_recorded(started, position);
