@@ -1,11 +1,18 @@
 //! Turns that run again after they were stopped: what each surface says of them, and their stops.
 
+use safepoint::tool;
 use safepoint_testkit::{script::Reply, server::ModelServer, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{
-    world::{World, served},
+    world::{World, says, served},
 };
+
+/// Pays a supplier.
+#[tool(effect = "keyed", approval = "required")]
+async fn pay() -> String {
+    "paid".to_owned()
+}
 
 /// Stops what runs, and waits until all of it is quiet.
 async fn stopped(world: &World, session: &str) -> Value {
@@ -67,5 +74,48 @@ async fn the_stop_of_a_resumed_turn_has_a_number_of_its_own() {
     assert_eq!((&second["number"], &second["recorded"]), (&json!(2), &json!(true)), "{second}");
     let kept = world.client.get(&format!("/v1/sessions/{session}/stops/2")).await;
     assert_eq!((kept.status, &kept.body["state"]), (200, &json!("quiet")), "{kept:?}");
+    world.end().await;
+}
+
+/// S13.31: a session names the turn that a resume takes up, whether it is open or not.
+#[tokio::test]
+async fn a_session_that_is_not_open_names_the_turn_that_may_be_resumed() {
+    let (world, model, session) = stopped_session().await;
+    let path = format!("/v1/sessions/{session}");
+    let here = world.client.get(&path).await.body;
+    assert_eq!((&here["open"], &here["resumable"]), (&json!("here"), &json!("turn-1")), "{here}");
+    let (store, folder) = world.end().await;
+    drop(model);
+    let world = World::over(says([Reply::text("Done.")]).build(), store, folder).await;
+    let left = world.client.get(&path).await.body;
+    assert_eq!((&left["open"], &left["resumable"]), (&json!("no"), &json!("turn-1")), "{left}");
+    resumed(&world, &session).await;
+    let mut events = world.client.events(&session, "").await;
+    while events.until("turn_ended").await.data["outcome"] != "completed" {}
+    let (store, folder) = world.end().await;
+    let world = World::over(says([]).build(), store, folder).await;
+    let done = world.client.get(&path).await.body;
+    assert_eq!((&done["open"], &done["resumable"]), (&json!("no"), &Value::Null), "{done}");
+    world.end().await;
+}
+
+/// S13.31: no turn that waits for a decision may be resumed.
+#[tokio::test]
+async fn a_turn_that_waits_for_a_decision_is_not_resumable() {
+    let agent = says([Reply::call("pay", json!({}))]).tool(pay).build();
+    let world = World::of(agent.clone()).await;
+    let session = world.session("Pay.").await;
+    assert_eq!(world.rest(&session, 1).await["outcome"], "suspended");
+    let path = format!("/v1/sessions/{session}");
+    let waits = async |world: &World| {
+        let shown = world.client.get(&path).await.body;
+        assert_eq!((&shown["state"], &shown["resumable"]), (&json!("suspended"), &Value::Null), "{shown}");
+    };
+    waits(&world).await;
+    let resumed = world.client.post(&format!("{path}/resume"), &json!({})).await;
+    assert_eq!((resumed.status, resumed.code()), (409, "nothing_to_resume"), "{resumed:?}");
+    let (store, folder) = world.end().await;
+    let world = World::over(agent, store, folder).await;
+    waits(&world).await;
     world.end().await;
 }

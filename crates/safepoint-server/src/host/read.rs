@@ -44,6 +44,9 @@ pub(crate) struct TurnRead {
     pub(crate) begun: Option<Timestamp>,
     /// Whether the end of its owner's process has cut it, and nothing but a resume continues it.
     pub(crate) is_cut: bool,
+    /// Whether an attempt of it has begun.
+    is_begun: bool,
+    is_given_up: bool,
     /// The position of its last record.
     last: u64,
 }
@@ -84,18 +87,13 @@ fn find_cut(turns: &mut Turns, tenures: &[Tenure]) {
             > SignedDuration::try_from(BEGINS_AGAIN).unwrap_or_default()
     });
     for (at, (number, turn)) in turns.iter_mut().rev().enumerate() {
-        let is_left = newest.is_some_and(|newest| epoch_at(tenures, turn.last) < newest.epoch);
+        let epoch = epoch_at(tenures, turn.last);
+        let is_left = newest.is_some_and(|newest| epoch < newest.epoch);
         if turn.outcome.is_some() || at == 0 && !is_left {
             continue;
         }
         // One that had settled is over; only that was not recorded.
-        let number = TurnId::new(*number);
-        turn.outcome = turn.receipt.as_ref().map(|receipt| match receipt.ending {
-            Ending::Done => ItemOutcome::Completed(number),
-            Ending::Stopped => ItemOutcome::Interrupted(number),
-            Ending::Failed => ItemOutcome::Failed(number),
-            Ending::Suspended => ItemOutcome::Suspended(number),
-        });
+        turn.outcome = turn.settled(TurnId::new(*number));
         turn.is_cut = turn.outcome.is_none();
     }
 }
@@ -122,6 +120,7 @@ fn note(turns: &mut Turns, (position, at): (u64, Option<Timestamp>), fact: Journ
             let turn = turns.entry(turn.number()).or_default();
             (turn.outcome, turn.changed) = (Some(fate), at);
         }
+        JournalFact::GivenUp { turn } => turns.entry(turn.number()).or_default().is_given_up = true,
         JournalFact::Quiet { turn, survivors } => {
             let turn = turns.entry(turn.number()).or_default();
             if let Some(receipt) = &mut turn.receipt {
@@ -155,6 +154,19 @@ pub(crate) fn turn_of(turns: &Turns, item: u64) -> Option<(TurnId, &TurnRead)> {
     Some((TurnId::new(*found.0), found.1))
 }
 
+/// The turn that a resume of a session takes up which has no owner.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn resumable(store: &dyn Store, session: &SessionId) -> Result<Option<TurnId>, Error> {
+    let turns = turns(store, session).await?;
+    let last = turns.last_key_value().map(|(number, turn)| (TurnId::new(*number), turn));
+    Ok(last.filter(|(number, turn)| turn.may_be_resumed(*number)).map(|(number, _)| number))
+}
+
 /// Which owner wrote the record at this position; 0: that is not known.
 pub(crate) fn epoch_at(tenures: &[Tenure], position: u64) -> u64 {
     let before = tenures.iter().rev().find(|tenure| tenure.head <= position);
@@ -182,7 +194,7 @@ impl TurnRead {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
                 let Self { items, begun, changed, asked, said, .. } = std::mem::take(self);
-                *self = Self { items, begun, changed, asked, said, ..Self::default() };
+                *self = Self { items, begun, changed, asked, said, is_begun: true, ..Self::default() };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,
@@ -203,6 +215,26 @@ impl TurnRead {
     /// Whether the outcome is fixed.
     pub(crate) fn is_settled(&self) -> bool {
         self.receipt.is_some()
+    }
+
+    /// Its outcome by what has settled.
+    fn settled(&self, turn: TurnId) -> Option<ItemOutcome> {
+        Some(match self.receipt.as_ref()?.ending {
+            Ending::Done => ItemOutcome::Completed(turn),
+            Ending::Stopped => ItemOutcome::Interrupted(turn),
+            Ending::Failed => ItemOutcome::Failed(turn),
+            Ending::Suspended => ItemOutcome::Suspended(turn),
+        })
+    }
+
+    /// Whether a resume takes it up, if it is the last one and has no owner.
+    fn may_be_resumed(&self, turn: TurnId) -> bool {
+        let ended_early = match self.outcome.or_else(|| self.settled(turn)) {
+            Some(ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_)) => true,
+            Some(_) => false,
+            None => self.is_begun,
+        };
+        ended_early && !self.is_given_up
     }
 
     /// Whether it is known what is alive.

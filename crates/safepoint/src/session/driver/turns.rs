@@ -233,8 +233,9 @@ impl<T: Item> Driver<T> {
     pub(super) fn shown(&self) -> ShownTurn {
         match (self.view(), self.machine.left()) {
             (Some(running), _) => ShownTurn::Running(running),
-            (None, Some(left)) => ShownTurn::Left(left),
-            (None, None) => ShownTurn::None,
+            // What waits for a decision begins with that alone.
+            (None, Some(left)) if !self.machine.is_suspended() => ShownTurn::Left(left),
+            (None, _) => ShownTurn::None,
         }
     }
 
