@@ -1,10 +1,11 @@
 //! Turns that run again after they were stopped: what each surface says of them, and their stops.
 
 use safepoint::tool;
-use safepoint_testkit::{script::Reply, server::ModelServer, wait::InTime as _};
+use safepoint_testkit::{script::Reply, server::ModelServer, wait, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{
+    crashed::cut,
     world::{World, says, served},
 };
 
@@ -96,6 +97,27 @@ async fn a_session_that_is_not_open_names_the_turn_that_may_be_resumed() {
     let world = World::over(says([]).build(), store, folder).await;
     let done = world.client.get(&path).await.body;
     assert_eq!((&done["open"], &done["resumable"]), (&json!("no"), &Value::Null), "{done}");
+    world.end().await;
+}
+
+/// S13.31: the same of a turn that was cut; its item does not run meanwhile.
+#[tokio::test]
+async fn a_turn_that_was_cut_may_be_resumed_and_does_not_run() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let world = World::over(says([Reply::text("Done.")]).build(), store, folder).await;
+    let path = format!("/v1/sessions/{session}");
+    let left = world.client.get(&path).await.body;
+    assert_eq!((&left["state"], &left["resumable"]), (&json!("crashed"), &json!("turn-1")), "{left}");
+    let item = format!("{path}/items/item-1");
+    assert_eq!(world.client.get(&item).await.body["state"], "accepted");
+    let (client, wait) = (world.client.clone(), format!("{item}?wait=rest"));
+    let opens = tokio::spawn(async move { client.get(&wait).await });
+    wait::asked("a new owner", async || world.client.get(&path).await.body["open"] == "here").await;
+    let opened = world.client.get(&item).await.body;
+    assert!(opened["state"] == "accepted" || opened["outcome"] == "crashed", "nothing of it runs: {opened}");
+    assert_eq!(opens.await.unwrap().body["outcome"], "crashed");
+    let open = world.client.get(&path).await.body;
+    assert_eq!((&open["open"], &open["resumable"]), (&json!("here"), &json!("turn-1")), "{open}");
     world.end().await;
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct TurnRead {
     pub(crate) begun: Option<Timestamp>,
     /// Whether the end of its owner's process has cut it, and nothing but a resume continues it.
     pub(crate) is_cut: bool,
+    /// Whether its last record is of an owner before the newest: it runs nowhere.
+    pub(crate) is_left: bool,
     /// Whether an attempt of it has begun.
     is_begun: bool,
     is_given_up: bool,
@@ -88,6 +90,7 @@ fn find_cut(turns: &mut Turns, tenures: &[Tenure]) {
     });
     for (at, (number, turn)) in turns.iter_mut().rev().enumerate() {
         let epoch = epoch_at(tenures, turn.last);
+        turn.is_left = tenures.last().is_some_and(|newest| epoch < newest.epoch);
         let is_left = newest.is_some_and(|newest| epoch < newest.epoch);
         if turn.outcome.is_some() || at == 0 && !is_left {
             continue;

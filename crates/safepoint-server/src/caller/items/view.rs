@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use safepoint::{
-    ids::SessionId,
+    ids::{SessionId, TurnId},
     raw::store::{ApprovalRow, ApprovalState, InboxRow, ItemState as RowState},
     session::{ItemOutcome, Ticket},
 };
@@ -13,7 +13,7 @@ use crate::{
     caller::is_held,
     host::{
         HostState,
-        read::{self, Turns},
+        read::{self, TurnRead, Turns},
     },
     problem::{Answered, Problem},
 };
@@ -82,7 +82,7 @@ impl ReadItems {
         let (state, words) = match outcome {
             Some(outcome) if !is_decided => (ItemState::Rest, Some(outcome_words(outcome))),
             _ if is_cut => (ItemState::Rest, Some((CRASHED, None, None))),
-            _ if is_there && self.is_held => (ItemState::Running, None),
+            _ if is_there && self.runs(found) => (ItemState::Running, None),
             _ if is_there => (ItemState::Accepted, None),
             // No turn had it, and it waits no more.
             _ => (ItemState::Rest, Some(outcome_words(ItemOutcome::Withdrawn))),
@@ -96,9 +96,15 @@ impl ReadItems {
             returned: words.and_then(|(.., code)| code),
             answer: read
                 .filter(|_| matches!(outcome, Some(ItemOutcome::Completed(_))))
-                .and_then(read::TurnRead::completed),
+                .and_then(TurnRead::completed),
             ..waiting(&self.session, number)
         }
+    }
+
+    /// Whether the turn that has an item may run: the last one has those that are in no plan.
+    fn runs(&self, found: Option<(TurnId, &TurnRead)>) -> bool {
+        let turn = found.map(|(_, turn)| turn).or_else(|| self.turns.values().last());
+        self.is_held && turn.is_some_and(|turn| !turn.is_left)
     }
 }
 
