@@ -141,3 +141,32 @@ async fn a_turn_that_waits_for_a_decision_is_not_resumable() {
     waits(&world).await;
     world.end().await;
 }
+
+/// S13.31, S13.15: a response that was cancelled stays so while its turn runs again, says nothing of it that is not so any more, and a
+/// cancel stops that turn.
+#[tokio::test]
+async fn a_cancel_stops_the_turn_of_a_cancelled_response_that_runs_again() {
+    let (model, agent) = served([]).await;
+    let (mut one, mut two) = (model.gate(), model.gate());
+    let world = World::of(agent).await;
+    let body = json!({"model": "helper", "input": "go", "background": true});
+    let made = world.client.post("/openai/v1/responses", &body).await.body;
+    let session = made["metadata"]["safepoint_session"].as_str().unwrap();
+    let path = format!("/openai/v1/responses/{}", made["id"].as_str().unwrap());
+    one.request().in_time("the first request").await;
+    stopped(&world, session).await;
+    let said =
+        |response: &Value| (response["status"].clone(), response["metadata"]["safepoint_quiet"].clone());
+    let first = world.client.get(&path).await.body;
+    assert_eq!(said(&first), (json!("cancelled"), json!("true")), "{first}");
+    resumed(&world, session).await;
+    let request = two.request().in_time("the second request").await;
+    let again = world.client.get(&path).await.body;
+    assert_eq!(said(&again), (json!("cancelled"), json!("unknown")), "{again}");
+    let cancelled = world.client.post(&format!("{path}/cancel"), &json!({})).await;
+    request.peer_closed().in_time("the end of the model's connection").await;
+    assert_eq!((cancelled.status, &cancelled.body["status"]), (200, &json!("cancelled")), "{cancelled:?}");
+    let item = world.client.get(&format!("/v1/sessions/{session}/items/item-1")).await.body;
+    assert_eq!((&item["state"], &item["outcome"]), (&json!("rest"), &json!("interrupted")), "{item}");
+    world.end().await;
+}

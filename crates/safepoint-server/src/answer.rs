@@ -116,6 +116,16 @@ pub(crate) struct ItemAnswer {
     pub(crate) returned: Option<&'static str>,
     /// What its turn answered, if it completed.
     pub(crate) answer: Option<String>,
+    /// Whether its turn runs again, or has, after a stop had ended it: where ends are final, that is its end.
+    #[serde(skip)]
+    pub(crate) was_stopped: bool,
+}
+
+impl ItemAnswer {
+    /// Whether nothing of it is left to stop: it is at rest, and waits for no decision.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == ItemState::Rest && self.outcome != Some("suspended")
+    }
 }
 
 /// Where an item is. Exhaustive: it waits, a turn has it, or it is at rest.

@@ -75,6 +75,8 @@ impl TaskState {
     /// Where an item is, as the state of a task. A turn that was stopped is at rest once it has settled, and so is its task.
     pub(super) fn of(item: &ItemAnswer) -> Self {
         match (item.state, item.outcome) {
+            // No other state follows it.
+            _ if item.was_stopped => Self::Canceled,
             // A turn that was decided, and waits for its place, has begun.
             (ItemState::Accepted, _) if item.turn.is_none() => Self::Submitted,
             (ItemState::Accepted | ItemState::Running, _) => Self::Working,

@@ -15,6 +15,7 @@ use safepoint::{
     },
     receipt::Ending,
     session::ItemOutcome,
+    stop::Code,
     store::{Error, Store},
 };
 use serde_json::Value;
@@ -49,6 +50,8 @@ pub(crate) struct TurnRead {
     /// Whether an attempt of it has begun.
     is_begun: bool,
     is_given_up: bool,
+    /// Whether a stop ended an attempt of it before the last one. A stop of its process is none that anything asked for.
+    pub(crate) was_stopped: bool,
     /// The position of its last record.
     last: u64,
 }
@@ -196,8 +199,11 @@ impl TurnRead {
         match fact {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
+                let stopped = self.stop_code().is_some_and(|code| code != Code::SHUTDOWN.as_str());
+                let was_stopped = self.was_stopped || stopped;
                 let Self { items, begun, changed, asked, said, .. } = std::mem::take(self);
-                *self = Self { items, begun, changed, asked, said, is_begun: true, ..Self::default() };
+                let again = Self { is_begun: true, was_stopped, ..Self::default() };
+                *self = Self { items, begun, changed, asked, said, ..again };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,

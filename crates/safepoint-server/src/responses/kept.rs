@@ -16,7 +16,7 @@ use super::{
     offers, stream,
 };
 use crate::{
-    answer::{CRASHED, ItemState},
+    answer::{CRASHED, ItemAnswer, ItemState},
     ask::StopAsk,
     caller::{Caller, Kept, items::view, stops::StopWait},
     follow::{asked_by, recorded},
@@ -109,7 +109,7 @@ impl KeptResponse {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn folded(&self) -> Answered<Fold> {
-        let item = view(&self.by.host, self.kept.id(), self.number).await?;
+        let item = self.item().await?;
         let mut fold = self.fold(None);
         let all = recorded(self.by.store(), self.kept.id(), self.number).await?;
         for event in &all {
@@ -129,7 +129,11 @@ impl KeptResponse {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn is_cut(&self) -> Answered<bool> {
-        Ok(view(&self.by.host, self.kept.id(), self.number).await?.outcome == Some(CRASHED))
+        Ok(self.item().await?.outcome == Some(CRASHED))
+    }
+
+    async fn item(&self) -> Answered<ItemAnswer> {
+        view(&self.by.host, self.kept.id(), self.number).await
     }
 
     /// The response as it is now.
@@ -201,7 +205,10 @@ pub(super) async fn cancel(call: Call) -> Answered<Response> {
     let response = KeptResponse::find(&call.by, call.param("response")).await?;
     let fold = response.folded().await?;
     match fold.facts.status {
-        ResponseStatus::Cancelled => return json(StatusCode::OK, &response.shown(&fold).await?),
+        // Its turn may run again.
+        ResponseStatus::Cancelled if response.item().await?.is_over() => {
+            return json(StatusCode::OK, &response.shown(&fold).await?);
+        }
         ResponseStatus::Completed | ResponseStatus::Failed if !fold.is_asked() => {
             return Err(too_late(&fold));
         }

@@ -97,6 +97,7 @@ impl ReadItems {
             answer: read
                 .filter(|_| matches!(outcome, Some(ItemOutcome::Completed(_))))
                 .and_then(TurnRead::completed),
+            was_stopped: read.is_some_and(|read| read.was_stopped),
             ..waiting(&self.session, number)
         }
     }
@@ -141,5 +142,6 @@ pub(super) fn waiting(session: &SessionId, number: u64) -> ItemAnswer {
         outcome: None,
         returned: None,
         answer: None,
+        was_stopped: false,
     }
 }
