@@ -170,3 +170,17 @@ async fn a_cancel_stops_the_turn_of_a_cancelled_response_that_runs_again() {
     assert_eq!((&item["state"], &item["outcome"]), (&json!("rest"), &json!("interrupted")), "{item}");
     world.end().await;
 }
+
+/// S13.31: a response whose turn was cut says what continues it.
+#[tokio::test]
+async fn a_response_of_a_turn_that_was_cut_says_what_continues_it() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let world = World::over(says([]).build(), store, folder).await;
+    assert_eq!(world.rest(&session, 1).await["outcome"], "crashed");
+    let id = format!("resp_{}_1", session);
+    let cut = world.client.get(&format!("/openai/v1/responses/{id}")).await.body;
+    assert_eq!(cut["status"], "failed", "{cut}");
+    let message = cut["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("`safepoint resume {session}` continues it")), "{message}");
+    world.end().await;
+}

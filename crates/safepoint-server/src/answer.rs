@@ -1,5 +1,7 @@
 //! What answers say: the types of their JSON, from which the document of the API is made.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use safepoint::session::ItemOutcome;
 use schemars::JsonSchema;
@@ -255,6 +257,13 @@ pub(crate) struct DoneAnswer {
 
 /// What became of a turn, and of its items, that the end of its owner's process has cut. A resume takes it up again.
 pub(crate) const CRASHED: &str = "crashed";
+
+/// What is said of a turn of this session that the end of a process has cut.
+pub(crate) fn crashed_words(session: impl fmt::Display) -> String {
+    format!(
+        "The end of the server's process cut the turn; what it had begun may have happened. `safepoint resume {session}` continues it"
+    )
+}
 
 /// The word for an outcome, the turn that it names, and the code with which the item came back.
 pub(crate) fn outcome_words(

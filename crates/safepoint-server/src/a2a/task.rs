@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::message::{HistoryLength, code};
 use crate::{
-    answer::{ItemAnswer, ItemState, TurnAnswer},
+    answer::{CRASHED, ItemAnswer, ItemState, TurnAnswer, crashed_words},
     caller::{Caller, Kept, KeptItem, items::ReadItems, named::ItemName},
     host::read::{self, TurnRead},
     problem::Answered,
@@ -148,7 +148,10 @@ impl TaskView {
         }
         self.said.extend(read.said.iter().cloned());
         if self.state == TaskState::Failed {
-            self.word = read.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
+            self.word = match self.outcome {
+                Some(CRASHED) => Some(crashed_words(&self.name.session)),
+                _ => read.error.as_ref().map(|error| format!("{}: {}", error.code, error.message)),
+            };
         }
     }
 

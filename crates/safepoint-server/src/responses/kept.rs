@@ -16,7 +16,7 @@ use super::{
     offers, stream,
 };
 use crate::{
-    answer::{CRASHED, ItemAnswer, ItemState},
+    answer::{CRASHED, ItemAnswer, ItemState, crashed_words},
     ask::StopAsk,
     caller::{Caller, Kept, items::view, stops::StopWait},
     follow::{asked_by, recorded},
@@ -157,8 +157,8 @@ impl KeptResponse {
     pub(super) async fn shown(&self, fold: &Fold) -> Answered<Value> {
         let error = match fold.facts.status {
             ResponseStatus::Failed if fold.facts.outcome.as_deref() == Some(CRASHED) => {
-                let message = "the process that ran the turn has ended, and nothing resumes it";
-                Some(ResponseError { code: CRASHED.to_owned(), message: message.to_owned() })
+                let message = crashed_words(self.kept.id());
+                Some(ResponseError { code: CRASHED.to_owned(), message })
             }
             ResponseStatus::Failed => self.error().await?,
             _ => None,
