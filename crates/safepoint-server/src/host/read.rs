@@ -47,13 +47,20 @@ pub(crate) struct TurnRead {
     pub(crate) is_cut: bool,
     /// Whether its last record is of an owner before the newest: it runs nowhere.
     pub(crate) is_left: bool,
-    /// Whether an attempt of it has begun.
-    is_begun: bool,
-    is_given_up: bool,
-    /// Whether a stop ended an attempt of it before the last one. A stop of its process is none that anything asked for.
-    pub(crate) was_stopped: bool,
+    stage: TurnStage,
+    /// The code of a stop that ended an attempt of it before the last one. A stop of its process is none that anything asked for.
+    pub(crate) stopped_by: Option<String>,
     /// The position of its last record.
     last: u64,
+}
+
+/// Whether anything of a turn may be resumed. Exhaustive: nothing of it has begun, an attempt has, or it was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TurnStage {
+    #[default]
+    Planned,
+    Begun,
+    GivenUp,
 }
 
 /// How long a new owner has until a turn that an earlier one left is taken for cut: some begin again by themselves.
@@ -126,7 +133,7 @@ fn note(turns: &mut Turns, (position, at): (u64, Option<Timestamp>), fact: Journ
             let turn = turns.entry(turn.number()).or_default();
             (turn.outcome, turn.changed) = (Some(fate), at);
         }
-        JournalFact::GivenUp { turn } => turns.entry(turn.number()).or_default().is_given_up = true,
+        JournalFact::GivenUp { turn } => turns.entry(turn.number()).or_default().stage = TurnStage::GivenUp,
         JournalFact::Quiet { turn, survivors } => {
             let turn = turns.entry(turn.number()).or_default();
             if let Some(receipt) = &mut turn.receipt {
@@ -199,10 +206,10 @@ impl TurnRead {
         match fact {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
-                let stopped = self.stop_code().is_some_and(|code| code != Code::SHUTDOWN.as_str());
-                let was_stopped = self.was_stopped || stopped;
+                let stopped = self.stop_code().filter(|code| *code != Code::SHUTDOWN.as_str());
+                let stopped_by = self.stopped_by.clone().or_else(|| stopped.map(str::to_owned));
                 let Self { items, begun, changed, asked, said, .. } = std::mem::take(self);
-                let again = Self { is_begun: true, was_stopped, ..Self::default() };
+                let again = Self { stage: TurnStage::Begun, stopped_by, ..Self::default() };
                 *self = Self { items, begun, changed, asked, said, ..again };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
@@ -241,9 +248,9 @@ impl TurnRead {
         let ended_early = match self.outcome.or_else(|| self.settled(turn)) {
             Some(ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_)) => true,
             Some(_) => false,
-            None => self.is_begun,
+            None => true,
         };
-        ended_early && !self.is_given_up
+        ended_early && self.stage == TurnStage::Begun
     }
 
     /// Whether it is known what is alive.

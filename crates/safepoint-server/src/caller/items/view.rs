@@ -97,7 +97,7 @@ impl ReadItems {
             answer: read
                 .filter(|_| matches!(outcome, Some(ItemOutcome::Completed(_))))
                 .and_then(TurnRead::completed),
-            was_stopped: read.is_some_and(|read| read.was_stopped),
+            was_stopped: read.is_some_and(|read| read.stopped_by.is_some()),
             ..waiting(&self.session, number)
         }
     }
