@@ -64,9 +64,9 @@ async fn the_item_of_a_resumed_turn_is_as_its_turn() {
     world.end().await;
 }
 
-/// S13.31, S13.5: a stop of a turn that was resumed is a stop of its own, with its own number.
+/// S13.31, S13.5: a stop of a turn that was resumed is stored too, and has another number.
 #[tokio::test]
-async fn the_stop_of_a_resumed_turn_has_a_number_of_its_own() {
+async fn the_stop_of_a_resumed_turn_has_another_number() {
     let (world, model, session) = stopped_session().await;
     let mut gate = model.gate();
     resumed(&world, &session).await;
@@ -78,7 +78,7 @@ async fn the_stop_of_a_resumed_turn_has_a_number_of_its_own() {
     world.end().await;
 }
 
-/// S13.31: a session names the turn that a resume takes up, whether it is open or not.
+/// S13.31: a session names the turn that a resume continues, whether it is open or not.
 #[tokio::test]
 async fn a_session_that_is_not_open_names_the_turn_that_may_be_resumed() {
     let (world, model, session) = stopped_session().await;
