@@ -30,6 +30,8 @@ mod mcp;
 mod operators;
 #[path = "server/responses.rs"]
 mod responses;
+#[path = "server/resumed.rs"]
+mod resumed;
 #[path = "server/signature.rs"]
 mod signature;
 #[path = "server/streams.rs"]

@@ -1,5 +1,7 @@
 //! What answers say: the types of their JSON, from which the document of the API is made.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use safepoint::session::ItemOutcome;
 use schemars::JsonSchema;
@@ -116,6 +118,16 @@ pub(crate) struct ItemAnswer {
     pub(crate) returned: Option<&'static str>,
     /// What its turn answered, if it completed.
     pub(crate) answer: Option<String>,
+    /// Whether its turn runs again, or has, after a stop had ended it: where ends are final, that is its end.
+    #[serde(skip)]
+    pub(crate) was_stopped: bool,
+}
+
+impl ItemAnswer {
+    /// Whether nothing of it is left to stop: it is at rest, and waits for no decision.
+    pub(crate) fn is_over(&self) -> bool {
+        self.state == ItemState::Rest && self.outcome != Some("suspended")
+    }
 }
 
 /// Where an item is. Exhaustive: it waits, a turn has it, or it is at rest.
@@ -245,6 +257,13 @@ pub(crate) struct DoneAnswer {
 
 /// What became of a turn, and of its items, that the end of its owner's process has cut. A resume takes it up again.
 pub(crate) const CRASHED: &str = "crashed";
+
+/// What is said of a turn of this session that the end of a process has cut.
+pub(crate) fn crashed_words(session: impl fmt::Display) -> String {
+    format!(
+        "The end of the server's process cut the turn; what it had begun may have happened. `safepoint resume {session}` continues it"
+    )
+}
 
 /// The word for an outcome, the turn that it names, and the code with which the item came back.
 pub(crate) fn outcome_words(

@@ -6,7 +6,10 @@ use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::json;
 
 use super::{id, message, ours, over, state, world};
-use crate::world::{World, says, served};
+use crate::{
+    resumed::resumed,
+    world::{World, says, served},
+};
 
 /// Pays a supplier.
 #[tool(effect = "keyed", approval = "required")]
@@ -207,5 +210,33 @@ async fn a_reader_that_goes_away_stops_nothing() {
     gate.finish();
     let session = task.rsplit_once('.').unwrap().0;
     assert_eq!(world.rest(session, 1).await["outcome"], "completed");
+    world.end().await;
+}
+
+/// S13.31: a task that was canceled stays so while its turn runs again, says nothing of it that is not so any more, and a cancel stops
+/// that turn.
+#[tokio::test]
+async fn a_cancel_stops_the_turn_of_a_canceled_task_that_runs_again() {
+    let (model, agent) = served([Reply::text("Done.")]).await;
+    let (mut one, mut two) = (model.gate(), model.gate());
+    let world = over(agent).await;
+    let task = id(&world.client.begun("m-1", "Go.").await);
+    one.request().in_time("the first request").await;
+    let first = world.client.result("CancelTask", json!({"id": task})).await;
+    let session = ours(&first)["session"].as_str().unwrap();
+    resumed(&world, session).await;
+    let request = two.request().in_time("the second request").await;
+    let again = world.client.task(&task).await;
+    assert_eq!((state(&again), &ours(&again)["quiet"]), ("TASK_STATE_CANCELED", &json!(null)), "{again}");
+    let canceled = world.client.result("CancelTask", json!({"id": task})).await;
+    request.peer_closed().in_time("the end of the model's connection").await;
+    assert_eq!(
+        (state(&canceled), &ours(&canceled)["quiet"]),
+        ("TASK_STATE_CANCELED", &json!(true)),
+        "{canceled}"
+    );
+    resumed(&world, session).await;
+    assert_eq!(world.rest(session, 1).await["outcome"], "completed");
+    assert_eq!(state(&world.client.task(&task).await), "TASK_STATE_CANCELED");
     world.end().await;
 }

@@ -4,10 +4,11 @@ use safepoint_server::Surface;
 use safepoint_testkit::{script::Reply, tools::GateTools, wait, wait::InTime as _};
 use serde_json::{Value, json};
 
-use super::{TASKS, call, payer, text, world};
+use super::{TASKS, call, over, payer, text, world};
 use crate::{
     client::Client,
-    world::{World, says},
+    resumed::resumed,
+    world::{World, says, served},
 };
 
 fn tasks() -> Value {
@@ -104,5 +105,32 @@ async fn a_task_asks_for_input() {
     }
     let done = world.client.task_at_rest(&task).await;
     assert_eq!((&done["status"], text(&done["result"])), (&json!("completed"), "Done."), "{done}");
+    world.end().await;
+}
+
+/// S13.31: a task that was cancelled stays so while its turn runs again, says nothing of it that is not so any more, and a cancel stops
+/// that turn.
+#[tokio::test]
+async fn a_cancel_stops_the_turn_of_a_cancelled_task_that_runs_again() {
+    let (model, agent) = served([Reply::text("Done.")]).await;
+    let (mut one, mut two) = (model.gate(), model.gate());
+    let world = over(agent).await;
+    let task = world.client.mcp_task("Go.").await;
+    one.request().in_time("the first request").await;
+    world.client.alone_result("tasks/cancel", json!({"taskId": task}), tasks()).await;
+    let first = world.client.task_at_rest(&task).await;
+    let of = |found: &Value| (found["status"].clone(), found["_meta"]["safepoint"]["quiet"].clone());
+    assert_eq!(of(&first), (json!("cancelled"), json!(true)), "{first}");
+    let session = first["_meta"]["safepoint"]["session"].as_str().unwrap();
+    resumed(&world, session).await;
+    let request = two.request().in_time("the second request").await;
+    let again = world.client.get_task(&task).await;
+    assert_eq!(of(&again), (json!("cancelled"), Value::Null), "{again}");
+    world.client.alone_result("tasks/cancel", json!({"taskId": task}), tasks()).await;
+    request.peer_closed().in_time("the end of the model's connection").await;
+    assert_eq!(world.rest(session, 1).await["outcome"], "interrupted");
+    resumed(&world, session).await;
+    assert_eq!(world.rest(session, 1).await["outcome"], "completed");
+    assert_eq!(world.client.get_task(&task).await["status"], "cancelled");
     world.end().await;
 }

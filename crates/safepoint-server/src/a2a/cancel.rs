@@ -32,8 +32,8 @@ const WITHIN: Duration = Duration::from_secs(20);
 pub(super) async fn cancel(by: &Caller, agent: &str, named: &str) -> Answered<TaskView> {
     by.needs(AccessScope::Stop, Refuses::Never)?;
     let task = KeptItem::find(by, agent, named).await?;
-    let state = TaskState::of(&task.item(by).await?);
-    if state.is_terminal() {
+    let item = task.item(by).await?;
+    if TaskState::of(&item).is_terminal() && item.is_over() {
         return over(by, &task).await;
     }
     Load::count(&by.load.stops);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::message::{HistoryLength, code};
 use crate::{
-    answer::{ItemAnswer, ItemState, TurnAnswer},
+    answer::{CRASHED, ItemAnswer, ItemState, TurnAnswer, crashed_words},
     caller::{Caller, Kept, KeptItem, items::ReadItems, named::ItemName},
     host::read::{self, TurnRead},
     problem::Answered,
@@ -75,6 +75,8 @@ impl TaskState {
     /// Where an item is, as the state of a task. A turn that was stopped is at rest once it has settled, and so is its task.
     pub(super) fn of(item: &ItemAnswer) -> Self {
         match (item.state, item.outcome) {
+            // No other state follows it.
+            _ if item.was_stopped => Self::Canceled,
             // A turn that was decided, and waits for its place, has begun.
             (ItemState::Accepted, _) if item.turn.is_none() => Self::Submitted,
             (ItemState::Accepted | ItemState::Running, _) => Self::Working,
@@ -146,7 +148,10 @@ impl TaskView {
         }
         self.said.extend(read.said.iter().cloned());
         if self.state == TaskState::Failed {
-            self.word = read.error.as_ref().map(|error| format!("{}: {}", error.code, error.message));
+            self.word = match self.outcome {
+                Some(CRASHED) => Some(crashed_words(&self.name.session)),
+                _ => read.error.as_ref().map(|error| format!("{}: {}", error.code, error.message)),
+            };
         }
     }
 

@@ -145,7 +145,14 @@ pub(crate) async fn view(host: &HostState, row: &SessionRow, setup: &Setup) -> A
         OpenAt::No
     };
     let turn = here.as_ref().and_then(running);
-    let resumable = here.as_ref().and_then(|open| open.handle().resumable());
+    let resumable = match &here {
+        Some(open) => open.handle().resumable(),
+        // Of any other session nothing is left to resume: its journal is not read for that.
+        None if open == OpenAt::No && ["stopped", "failed", "running"].contains(&&*row.label) => {
+            read::resumable(store, &row.id).await?
+        }
+        None => None,
+    };
     Ok(SessionAnswer {
         id: row.id.to_string(),
         agent: setup.agent.clone(),

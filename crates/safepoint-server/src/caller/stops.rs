@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Caller, Kept, is_held, items::view};
 use crate::{
-    answer::{ItemAnswer, ItemState, StopAnswer, StopState, outcome_words},
+    answer::{ItemAnswer, StopAnswer, StopState, outcome_words},
     host::{open::OpenSession, read},
     problem::{Answered, Problem},
 };
@@ -248,9 +248,8 @@ impl Caller {
         loop {
             let answer = view(&self.host, kept.id(), item).await?;
             // A turn that waits for a decision is over once an owner has read the stop.
-            let is_over = answer.state == ItemState::Rest && answer.outcome != Some("suspended");
             let is_left = self.host.is_draining() && self.host.opened(kept.id()).is_none();
-            if is_over || is_left || Instant::now() >= over {
+            if answer.is_over() || is_left || Instant::now() >= over {
                 return Ok(answer);
             }
             sleep(LOOK).await;

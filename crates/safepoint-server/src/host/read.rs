@@ -15,6 +15,7 @@ use safepoint::{
     },
     receipt::Ending,
     session::ItemOutcome,
+    stop::Code,
     store::{Error, Store},
 };
 use serde_json::Value;
@@ -44,8 +45,22 @@ pub(crate) struct TurnRead {
     pub(crate) begun: Option<Timestamp>,
     /// Whether the end of its owner's process has cut it, and nothing but a resume continues it.
     pub(crate) is_cut: bool,
+    /// Whether its last record is of an owner before the newest: it runs nowhere.
+    pub(crate) is_left: bool,
+    stage: TurnStage,
+    /// The code of a stop that ended an attempt of it before the last one. A stop of its process is none that anything asked for.
+    pub(crate) stopped_by: Option<String>,
     /// The position of its last record.
     last: u64,
+}
+
+/// Whether anything of a turn may be resumed. Exhaustive: nothing of it has begun, an attempt has, or it was given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum TurnStage {
+    #[default]
+    Planned,
+    Begun,
+    GivenUp,
 }
 
 /// How long a new owner has until a turn that an earlier one left is taken for cut: some begin again by themselves.
@@ -84,18 +99,14 @@ fn find_cut(turns: &mut Turns, tenures: &[Tenure]) {
             > SignedDuration::try_from(BEGINS_AGAIN).unwrap_or_default()
     });
     for (at, (number, turn)) in turns.iter_mut().rev().enumerate() {
-        let is_left = newest.is_some_and(|newest| epoch_at(tenures, turn.last) < newest.epoch);
+        let epoch = epoch_at(tenures, turn.last);
+        turn.is_left = tenures.last().is_some_and(|newest| epoch < newest.epoch);
+        let is_left = newest.is_some_and(|newest| epoch < newest.epoch);
         if turn.outcome.is_some() || at == 0 && !is_left {
             continue;
         }
         // One that had settled is over; only that was not recorded.
-        let number = TurnId::new(*number);
-        turn.outcome = turn.receipt.as_ref().map(|receipt| match receipt.ending {
-            Ending::Done => ItemOutcome::Completed(number),
-            Ending::Stopped => ItemOutcome::Interrupted(number),
-            Ending::Failed => ItemOutcome::Failed(number),
-            Ending::Suspended => ItemOutcome::Suspended(number),
-        });
+        turn.outcome = turn.settled(TurnId::new(*number));
         turn.is_cut = turn.outcome.is_none();
     }
 }
@@ -122,6 +133,7 @@ fn note(turns: &mut Turns, (position, at): (u64, Option<Timestamp>), fact: Journ
             let turn = turns.entry(turn.number()).or_default();
             (turn.outcome, turn.changed) = (Some(fate), at);
         }
+        JournalFact::GivenUp { turn } => turns.entry(turn.number()).or_default().stage = TurnStage::GivenUp,
         JournalFact::Quiet { turn, survivors } => {
             let turn = turns.entry(turn.number()).or_default();
             if let Some(receipt) = &mut turn.receipt {
@@ -155,6 +167,19 @@ pub(crate) fn turn_of(turns: &Turns, item: u64) -> Option<(TurnId, &TurnRead)> {
     Some((TurnId::new(*found.0), found.1))
 }
 
+/// The turn that a resume of a session takes up which has no owner.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn resumable(store: &dyn Store, session: &SessionId) -> Result<Option<TurnId>, Error> {
+    let turns = turns(store, session).await?;
+    let last = turns.last_key_value().map(|(number, turn)| (TurnId::new(*number), turn));
+    Ok(last.filter(|(number, turn)| turn.may_be_resumed(*number)).map(|(number, _)| number))
+}
+
 /// Which owner wrote the record at this position; 0: that is not known.
 pub(crate) fn epoch_at(tenures: &[Tenure], position: u64) -> u64 {
     let before = tenures.iter().rev().find(|tenure| tenure.head <= position);
@@ -181,8 +206,11 @@ impl TurnRead {
         match fact {
             // It was resumed: what ended it before is history.
             Fact::AttemptOpened { .. } => {
+                let stopped = self.stop_code().filter(|code| *code != Code::SHUTDOWN.as_str());
+                let stopped_by = self.stopped_by.clone().or_else(|| stopped.map(str::to_owned));
                 let Self { items, begun, changed, asked, said, .. } = std::mem::take(self);
-                *self = Self { items, begun, changed, asked, said, ..Self::default() };
+                let again = Self { stage: TurnStage::Begun, stopped_by, ..Self::default() };
+                *self = Self { items, begun, changed, asked, said, ..again };
             }
             Fact::ModelEnded { message, .. } => self.answer = Some(message.text().into_owned()),
             Fact::StopObserved { .. } => self.is_stop_observed = true,
@@ -203,6 +231,26 @@ impl TurnRead {
     /// Whether the outcome is fixed.
     pub(crate) fn is_settled(&self) -> bool {
         self.receipt.is_some()
+    }
+
+    /// Its outcome by what has settled.
+    fn settled(&self, turn: TurnId) -> Option<ItemOutcome> {
+        Some(match self.receipt.as_ref()?.ending {
+            Ending::Done => ItemOutcome::Completed(turn),
+            Ending::Stopped => ItemOutcome::Interrupted(turn),
+            Ending::Failed => ItemOutcome::Failed(turn),
+            Ending::Suspended => ItemOutcome::Suspended(turn),
+        })
+    }
+
+    /// Whether a resume takes it up, if it is the last one and has no owner.
+    fn may_be_resumed(&self, turn: TurnId) -> bool {
+        let ended_early = match self.outcome.or_else(|| self.settled(turn)) {
+            Some(ItemOutcome::Interrupted(_) | ItemOutcome::Failed(_) | ItemOutcome::Preempted(_)) => true,
+            Some(_) => false,
+            None => true,
+        };
+        ended_early && self.stage == TurnStage::Begun
     }
 
     /// Whether it is known what is alive.

@@ -8,7 +8,11 @@ use rmcp::{
 use safepoint::approval::ApprovalRequest;
 use serde_json::{Value, json};
 
-use crate::{answer::CRASHED, caller::ended::EndedItem, problem::Problem};
+use crate::{
+    answer::{CRASHED, crashed_words},
+    caller::ended::EndedItem,
+    problem::Problem,
+};
 
 /// The answer of a call whose item is at rest, with the questions that are open.
 pub(super) fn of(ended: &EndedItem, questions: &[ApprovalRequest]) -> CallToolResult {
@@ -24,10 +28,7 @@ pub(super) fn of(ended: &EndedItem, questions: &[ApprovalRequest]) -> CallToolRe
         "returned" => {
             format!("The item was not taken: {}", ended.rest.returned.unwrap_or("it came back"))
         }
-        CRASHED => format!(
-            "The end of the server's process cut the turn; what it had begun may have happened. `safepoint resume {session}` \
-             continues it; a new call begins anew"
-        ),
+        CRASHED => format!("{}; a new call begins anew", crashed_words(session)),
         outcome => {
             let code = ended.stop_code().unwrap_or(outcome);
             format!("The turn was stopped before it had an answer ({code})")

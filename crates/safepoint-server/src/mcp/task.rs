@@ -50,14 +50,18 @@ pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTa
     let rows = by.store().inbox(call.kept.id()).await?;
     let since = rows.iter().find(|row| row.number == call.number).map(|row| row.at);
     let mut task = task(&call, since.unwrap_or(call.kept.row.updated));
-    if item.state != ItemState::Rest {
+    let was_stopped = item.was_stopped;
+    if item.state != ItemState::Rest && !was_stopped {
         by.wake(&call.kept);
         return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Working)));
     }
     let ended = by.ended(&call.kept, item).await?;
     let account = ended.account();
-    task.status_message = Some(ended.stop_code().unwrap_or(ended.outcome()).to_owned());
+    let word = if was_stopped { "interrupted" } else { ended.stop_code().unwrap_or(ended.outcome()) };
+    task.status_message = Some(word.to_owned());
     let payload = match ended.outcome() {
+        // It stays so while its turn runs again.
+        _ if was_stopped => TaskPayload::Cancelled,
         "suspended" => {
             let questions = by.questions(call.kept.id()).await?;
             TaskPayload::InputRequired { input_requests: question::forms(&questions)? }

@@ -146,6 +146,11 @@ impl Fold {
         let all = match &*event.kind {
             "approval_asked" => self.asks(event),
             "approval_decided" => self.decided(data),
+            // It runs again: what was alive of it is not what is.
+            "run_started" if event.is_root() => {
+                self.facts.survivors = None;
+                Vec::new()
+            }
             "turn_quiet" => {
                 self.quiet(data);
                 Vec::new()

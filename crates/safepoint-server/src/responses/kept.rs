@@ -16,7 +16,7 @@ use super::{
     offers, stream,
 };
 use crate::{
-    answer::{CRASHED, ItemState},
+    answer::{CRASHED, ItemAnswer, ItemState, crashed_words},
     ask::StopAsk,
     caller::{Caller, Kept, items::view, stops::StopWait},
     follow::{asked_by, recorded},
@@ -109,7 +109,7 @@ impl KeptResponse {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn folded(&self) -> Answered<Fold> {
-        let item = view(&self.by.host, self.kept.id(), self.number).await?;
+        let item = self.item().await?;
         let mut fold = self.fold(None);
         let all = recorded(self.by.store(), self.kept.id(), self.number).await?;
         for event in &all {
@@ -129,7 +129,11 @@ impl KeptResponse {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn is_cut(&self) -> Answered<bool> {
-        Ok(view(&self.by.host, self.kept.id(), self.number).await?.outcome == Some(CRASHED))
+        Ok(self.item().await?.outcome == Some(CRASHED))
+    }
+
+    async fn item(&self) -> Answered<ItemAnswer> {
+        view(&self.by.host, self.kept.id(), self.number).await
     }
 
     /// The response as it is now.
@@ -153,8 +157,8 @@ impl KeptResponse {
     pub(super) async fn shown(&self, fold: &Fold) -> Answered<Value> {
         let error = match fold.facts.status {
             ResponseStatus::Failed if fold.facts.outcome.as_deref() == Some(CRASHED) => {
-                let message = "the process that ran the turn has ended, and nothing resumes it";
-                Some(ResponseError { code: CRASHED.to_owned(), message: message.to_owned() })
+                let message = crashed_words(self.kept.id());
+                Some(ResponseError { code: CRASHED.to_owned(), message })
             }
             ResponseStatus::Failed => self.error().await?,
             _ => None,
@@ -201,7 +205,10 @@ pub(super) async fn cancel(call: Call) -> Answered<Response> {
     let response = KeptResponse::find(&call.by, call.param("response")).await?;
     let fold = response.folded().await?;
     match fold.facts.status {
-        ResponseStatus::Cancelled => return json(StatusCode::OK, &response.shown(&fold).await?),
+        // Its turn may run again.
+        ResponseStatus::Cancelled if response.item().await?.is_over() => {
+            return json(StatusCode::OK, &response.shown(&fold).await?);
+        }
         ResponseStatus::Completed | ResponseStatus::Failed if !fold.is_asked() => {
             return Err(too_late(&fold));
         }

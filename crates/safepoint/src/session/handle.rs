@@ -339,8 +339,8 @@ impl<T: Item> SessionHandle<T> {
         }
     }
 
-    /// The turn that ended early and may be [resumed](Self::resume), if none runs. What waits behind it begins once it is, or with the
-    /// next item that is pushed.
+    /// The turn that ended early and may be [resumed](Self::resume), if none runs: none that waits for a decision. What waits behind it
+    /// begins once it is, or with the next item that is pushed.
     #[must_use]
     pub fn resumable(&self) -> Option<TurnId> {
         match *self.shared.turn.lock() {

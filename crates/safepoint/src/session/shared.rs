@@ -73,7 +73,8 @@ impl InStore {
     }
 }
 
-/// What handles see of the turns. Exhaustive: one runs; none does, and the last one ended early and may be resumed; or neither.
+/// What handles see of the turns. Exhaustive: one runs; none does, and the last one ended early and may be resumed without a
+/// decision; or neither.
 pub(super) enum ShownTurn {
     Running(TurnView),
     Left(TurnId),

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use safepoint::{
-    ids::SessionId,
+    ids::{SessionId, TurnId},
     raw::store::{ApprovalRow, ApprovalState, InboxRow, ItemState as RowState},
     session::{ItemOutcome, Ticket},
 };
@@ -13,7 +13,7 @@ use crate::{
     caller::is_held,
     host::{
         HostState,
-        read::{self, Turns},
+        read::{self, TurnRead, Turns},
     },
     problem::{Answered, Problem},
 };
@@ -67,12 +67,14 @@ impl ReadItems {
         if own.is_none() && row == Some(RowState::Waiting) {
             return waiting(&self.session, number);
         }
-        let found = read::turn_of(&self.turns, number);
-        let of_turn = found.and_then(|(_, turn)| turn.outcome);
+        // One that steered is in no plan.
+        let steered = own.and_then(|fate| outcome_words(fate).1);
+        let steered = || steered.and_then(|turn| Some((turn, self.turns.get(&turn.number())?)));
+        let found = read::turn_of(&self.turns, number).or_else(steered);
         let outcome = match own {
-            // A turn that waited for a decision has continued since, or the journal says that it waits.
-            Some(ItemOutcome::Suspended(_)) | None => of_turn,
-            own => own,
+            Some(fate) if found.is_none() || outcome_words(fate).1.is_none() => own,
+            // What its turn is now: it may have been decided or resumed since.
+            _ => found.and_then(|(_, turn)| turn.outcome),
         };
         let is_decided = matches!(outcome, Some(ItemOutcome::Suspended(_))) && !self.is_asked;
         let is_there = row.is_some() || found.is_some();
@@ -80,7 +82,7 @@ impl ReadItems {
         let (state, words) = match outcome {
             Some(outcome) if !is_decided => (ItemState::Rest, Some(outcome_words(outcome))),
             _ if is_cut => (ItemState::Rest, Some((CRASHED, None, None))),
-            _ if is_there && self.is_held => (ItemState::Running, None),
+            _ if is_there && self.runs(found) => (ItemState::Running, None),
             _ if is_there => (ItemState::Accepted, None),
             // No turn had it, and it waits no more.
             _ => (ItemState::Rest, Some(outcome_words(ItemOutcome::Withdrawn))),
@@ -94,9 +96,16 @@ impl ReadItems {
             returned: words.and_then(|(.., code)| code),
             answer: read
                 .filter(|_| matches!(outcome, Some(ItemOutcome::Completed(_))))
-                .and_then(read::TurnRead::completed),
+                .and_then(TurnRead::completed),
+            was_stopped: read.is_some_and(|read| read.stopped_by.is_some()),
             ..waiting(&self.session, number)
         }
+    }
+
+    /// Whether the turn that has an item may run: the last one has those that are in no plan.
+    fn runs(&self, found: Option<(TurnId, &TurnRead)>) -> bool {
+        let turn = found.map(|(_, turn)| turn).or_else(|| self.turns.values().last());
+        self.is_held && turn.is_some_and(|turn| !turn.is_left)
     }
 }
 
@@ -133,5 +142,6 @@ pub(super) fn waiting(session: &SessionId, number: u64) -> ItemAnswer {
         outcome: None,
         returned: None,
         answer: None,
+        was_stopped: false,
     }
 }

@@ -106,7 +106,9 @@ impl<T: Item> Driver<T> {
             self.hand_over(&run.handle(), *item, *when);
         }
         let handle = run.detach();
-        self.turns.current = Some(Box::new(CurrentTurn { handle: Some(handle.clone()), ..*work }));
+        // One that is resumed is not over, however it ended before.
+        let work = CurrentTurn { handle: Some(handle.clone()), outcome: None, ..*work };
+        self.turns.current = Some(Box::new(work));
         let items = self.machine.items().to_vec();
         let started = SessionEvent::TurnStarted { turn, items, run: handle.clone(), input };
         self.show_recorded(started, position);
@@ -231,8 +233,9 @@ impl<T: Item> Driver<T> {
     pub(super) fn shown(&self) -> ShownTurn {
         match (self.view(), self.machine.left()) {
             (Some(running), _) => ShownTurn::Running(running),
-            (None, Some(left)) => ShownTurn::Left(left),
-            (None, None) => ShownTurn::None,
+            // What waits for a decision begins with that alone.
+            (None, Some(left)) if !self.machine.is_suspended() => ShownTurn::Left(left),
+            (None, _) => ShownTurn::None,
         }
     }
 
