@@ -27,7 +27,8 @@ pub(crate) struct SessionAnswer {
     pub(crate) durable: bool,
     /// The turn that runs.
     pub(crate) turn: Option<RunningTurn>,
-    /// The turn that ended early and may be resumed. What waits begins once it is, or with the next item that is pushed.
+    /// The turn that ended early and may be resumed. What waits begins once it is, or with the next item that is pushed. A list says it
+    /// of sessions that the server has open alone.
     pub(crate) resumable: Option<String>,
     /// What waits for its turn.
     pub(crate) waiting: Vec<String>,

@@ -27,7 +27,7 @@ use crate::{
     caller::{
         Caller, Kept, Owner,
         items::{ItemPush, PushedItem},
-        sessions::view,
+        sessions::whole,
     },
     host::{HostState, open::Seen, setup::Setup, shown::Seat},
     lines::{Ends, FoundFrames, Frame, frame},
@@ -146,7 +146,7 @@ impl Reader {
         row: &SessionRow,
         last: Option<&str>,
     ) -> Answered<Self> {
-        let shown = view(&by.host, row, &Setup::of(row)).await?;
+        let shown = whole(&by.host, row, &Setup::of(row)).await?;
         let shown_frame = frame(None, "session", &serde_json::to_value(&shown)?);
         let mut piece = vec![Frame::unrecorded(shown_frame)];
         let sent = match last {

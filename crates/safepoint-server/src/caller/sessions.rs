@@ -120,7 +120,25 @@ impl Caller {
     }
 }
 
-/// The session as it is now.
+/// The session as it is now, with what only its journal says.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn whole(host: &HostState, row: &SessionRow, setup: &Setup) -> Answered<SessionAnswer> {
+    let listed = view(host, row, setup).await?;
+    // Of any other session nothing is left to resume.
+    let may_resume = listed.open == OpenAt::No && ["stopped", "failed", "running"].contains(&&*row.label);
+    if !may_resume {
+        return Ok(listed);
+    }
+    let resumable = read::resumable(&*host.store, &row.id).await?;
+    Ok(SessionAnswer { resumable: resumable.map(|turn| turn.to_string()), ..listed })
+}
+
+/// The session as it is now, as a list says it: no journal is read.
 ///
 /// # Errors
 /// The store's.
@@ -145,14 +163,7 @@ pub(crate) async fn view(host: &HostState, row: &SessionRow, setup: &Setup) -> A
         OpenAt::No
     };
     let turn = here.as_ref().and_then(running);
-    let resumable = match &here {
-        Some(open) => open.handle().resumable(),
-        // Of any other session nothing is left to resume: its journal is not read for that.
-        None if open == OpenAt::No && ["stopped", "failed", "running"].contains(&&*row.label) => {
-            read::resumable(store, &row.id).await?
-        }
-        None => None,
-    };
+    let resumable = here.as_ref().and_then(|open| open.handle().resumable());
     Ok(SessionAnswer {
         id: row.id.to_string(),
         agent: setup.agent.clone(),

@@ -12,7 +12,10 @@ use crate::{
     answer::{AgentAnswer, DoneAnswer, ListPage},
     ask::SessionAsk,
     audit::AuditNote,
-    caller::{SessionMake, sessions::view},
+    caller::{
+        SessionMake,
+        sessions::{view, whole},
+    },
     host::{open::Seen, setup::Setup},
     problem::{Answered, Problem},
 };
@@ -38,7 +41,7 @@ pub(crate) async fn make(call: Call) -> Answered<Response> {
     let make = SessionMake { agent: ask.agent, title, item, key, ..SessionMake::default() };
     let (kept, seen) = call.by.make(make).await?;
     let status = if seen == Seen::First { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = json(status, &view(&call.by.host, &kept.row, &kept.setup).await?)?;
+    let mut response = json(status, &whole(&call.by.host, &kept.row, &kept.setup).await?)?;
     let note = AuditNote { session: Some(kept.id().to_string()), of: None };
     response.extensions_mut().insert(note);
     if seen == Seen::Again {
@@ -91,7 +94,7 @@ pub(crate) fn cursor(after: &str) -> Answered<PageCursor> {
 
 pub(crate) async fn one(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
-    json(StatusCode::OK, &view(&call.by.host, &kept.row, &kept.setup).await?)
+    json(StatusCode::OK, &whole(&call.by.host, &kept.row, &kept.setup).await?)
 }
 
 pub(crate) async fn remove(call: Call) -> Answered<Response> {
