@@ -34,7 +34,7 @@ pub(crate) use replies::Replies;
 pub(crate) use run_target::{Begins, Turns};
 pub(crate) use server::Server;
 #[cfg(feature = "serve")]
-pub(crate) use serving::HeldAddress;
+pub(crate) use serving::SERVED_AT;
 pub(crate) use serving::served;
 
 use crate::session::host::Host;

@@ -14,7 +14,7 @@ use std::{
 use anyhow::Context as _;
 use safepoint_server::{AccessScope, NewToken, Principal, TokenFile};
 
-use crate::control::{self, HeldAddress};
+use crate::control::{self, SERVED_AT};
 
 /// Only the user may read it.
 const OWN: u32 = 0o600;
@@ -66,6 +66,34 @@ impl OwnToken {
             return Ok(());
         }
         [self.shown, own_file()?].iter().try_for_each(|path| removed(path))
+    }
+}
+
+/// A server's file, held.
+struct HeldAddress {
+    _locked: fs::File,
+    path: PathBuf,
+}
+
+impl HeldAddress {
+    /// Says that a server of this process serves at this address.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    fn hold(folder: &Path, address: SocketAddr) -> io::Result<Self> {
+        let path = folder.join(format!("{SERVED_AT}{address}"));
+        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(OWN).open(&path)?;
+        // Waits for a look alone: the address is this process's.
+        file.lock()?;
+        Ok(Self { _locked: file, path })
+    }
+
+    /// Says that it serves no more.
+    ///
+    /// # Errors
+    /// If the file cannot be removed.
+    fn end(&self) -> io::Result<()> {
+        fs::remove_file(&self.path)
     }
 }
 
