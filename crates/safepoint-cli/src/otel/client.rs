@@ -39,7 +39,8 @@ impl HttpClient for Client {
     {
         let Self { http, runtime, within } = self.clone();
         Box::pin(async move {
-            let sent = runtime.spawn(timeout(within, sent(http, request))).await;
+            // The timer is made there too: here is no runtime.
+            let sent = runtime.spawn(async move { timeout(within, sent(http, request)).await }).await;
             let late = |_elapsed| format!("no answer within {} ms", within.as_millis()).into();
             let answer =
                 sent.map_err(HttpError::from).and_then(|sent| sent.unwrap_or_else(|over| Err(late(over))));
