@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use http::uri::Authority;
 use serde::Deserialize;
 use toml::Table;
 use url::Url;
@@ -70,9 +71,7 @@ pub(crate) struct HostName(pub(crate) String);
 impl TryFrom<String> for HostName {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let is_name = Url::parse(&format!("http://{text}"))
-            .is_ok_and(|url| url.path() == "/" && url.username().is_empty());
-        if is_name && !text.contains(['/', '*']) {
+        if text.parse::<Authority>().is_ok() && !text.contains(['@', '*']) {
             return Ok(Self(text));
         }
         Err(format!("`{text}` is no name of a host: write it as agents.example.com, or with a port"))
@@ -237,6 +236,8 @@ mod tests {
         for wrong in [
             "hosts = ['https://a.com']",
             "hosts = ['a.com/x']",
+            "hosts = ['a.com?x']",
+            "hosts = ['me@a.com']",
             "hosts = ['*']",
             "hosts = ['']",
             "running = 0",

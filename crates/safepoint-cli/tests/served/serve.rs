@@ -71,6 +71,18 @@ async fn several_servers_of_one_user_are_reached() {
     world.end().await;
 }
 
+/// S13.12, S13.14: a drain is none the less done where the token of the user cannot be taken away.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_stays_is_no_failed_drain() {
+    let world = World::of(says([]).build()).await;
+    let (server, _url) = serving(&world, "own.db");
+    let folder = world.folder.path().join("safepoint");
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "no folder").unwrap();
+    end(server);
+    world.end().await;
+}
+
 /// S13.30: a signal ends a server that has not begun yet, whatever it waits for, and so does one for a client over stdin.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_waits_is_ended_by_a_signal() {

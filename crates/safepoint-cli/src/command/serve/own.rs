@@ -9,15 +9,23 @@ use std::{
     net::SocketAddr,
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::Context as _;
 use safepoint_server::{AccessScope, NewToken, Principal, TokenFile};
+use tokio::time::{Instant, sleep};
 
 use crate::control::{self, SERVED_AT};
 
 /// Only the user may read it.
 const OWN: u32 = 0o600;
+/// The file that who reads or writes the token holds.
+const LOCK: &str = "serve.lock";
+/// How long a file may be another program's, and how often it is asked for.
+const LOCKS: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(10);
+
 /// A server's part in the token.
 pub(super) struct OwnToken {
     held: HeldAddress,
@@ -38,10 +46,13 @@ impl OwnToken {
     ///
     /// # Errors
     /// If the files cannot be written.
-    pub(super) fn of(address: SocketAddr) -> anyhow::Result<Self> {
+    ///
+    /// # Cancel safety
+    /// There may be a new token.
+    pub(super) async fn of(address: SocketAddr) -> anyhow::Result<Self> {
         let (folder, read) = (control::folder()?, own_file()?);
         let shown = folder.join(control::SERVE_TOKEN);
-        let _held = held(&folder)?;
+        let _held = locked(&folder.join(LOCK)).await?;
         if control::served(&folder)?.is_empty() || !shown.exists() || !read.exists() {
             removed(&read)?;
             let principal =
@@ -49,8 +60,8 @@ impl OwnToken {
             let token = TokenFile::new(&read).add(NewToken { principal, expires: None })?;
             write(&shown, &token)?;
         }
-        let held = HeldAddress::hold(&folder, address)
-            .with_context(|| format!("it cannot be said in {} who serves", folder.display()))?;
+        let path = folder.join(format!("{SERVED_AT}{address}"));
+        let held = HeldAddress { _locked: locked(&path).await?, path };
         Ok(Self { held, shown })
     }
 
@@ -58,10 +69,13 @@ impl OwnToken {
     ///
     /// # Errors
     /// If the files cannot be removed.
-    pub(super) fn end(self) -> anyhow::Result<()> {
+    ///
+    /// # Cancel safety
+    /// The token may stay; it opens nothing.
+    pub(super) async fn end(self) -> anyhow::Result<()> {
         let folder = control::folder()?;
-        let _held = held(&folder)?;
-        self.held.end()?;
+        let _held = locked(&folder.join(LOCK)).await?;
+        removed(&self.held.path)?;
         if !control::served(&folder)?.is_empty() {
             return Ok(());
         }
@@ -69,40 +83,25 @@ impl OwnToken {
     }
 }
 
-/// A server's file, held.
+/// What says that a server of this process serves at an address.
 struct HeldAddress {
     _locked: fs::File,
     path: PathBuf,
 }
 
-impl HeldAddress {
-    /// Says that a server of this process serves at this address.
-    ///
-    /// # Errors
-    /// If the file cannot be made.
-    fn hold(folder: &Path, address: SocketAddr) -> io::Result<Self> {
-        let path = folder.join(format!("{SERVED_AT}{address}"));
-        let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(OWN).open(&path)?;
-        // Waits for a look alone: the address is this process's.
-        file.lock()?;
-        Ok(Self { _locked: file, path })
+/// A file that is locked until it is dropped. Others hold one for a moment, to look or to write.
+async fn locked(path: &Path) -> anyhow::Result<fs::File> {
+    let shown = path.display();
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(OWN).open(path);
+    let file = file.with_context(|| format!("{shown} cannot be made"))?;
+    let over = Instant::now() + LOCKS;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(fs::TryLockError::WouldBlock) if Instant::now() < over => sleep(AGAIN).await,
+            Err(error) => return Err(error).with_context(|| format!("{shown} cannot be locked")),
+        }
     }
-
-    /// Says that it serves no more.
-    ///
-    /// # Errors
-    /// If the file cannot be removed.
-    fn end(&self) -> io::Result<()> {
-        fs::remove_file(&self.path)
-    }
-}
-
-/// Holds the files against other servers, until it is dropped.
-fn held(folder: &Path) -> anyhow::Result<fs::File> {
-    let path = folder.join("serve.lock");
-    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).mode(OWN).open(&path)?;
-    file.lock().with_context(|| format!("{} cannot be locked", path.display()))?;
-    Ok(file)
 }
 
 fn removed(path: &Path) -> anyhow::Result<()> {

@@ -118,7 +118,7 @@ async fn listen(
         scheme = "https";
     }
     let url = format!("{scheme}://{}", server.address());
-    let own = OwnToken::of(server.address())?;
+    let own = OwnToken::of(server.address()).await?;
     output::say_json(json!({ "listening": url, "token": own.shown }))?;
     output::tell(format_args!("Serving at {url}; the token of this user is in {}", own.shown.display()));
     let last = server.serve_until(async { _ = signals.next().await }).await;
@@ -136,7 +136,10 @@ async fn listen(
     };
     // What it has stopped stays stopped.
     let ended = unless(signals, ending).await;
-    own.end()?;
+    if let Err(error) = own.end().await {
+        // All was drained as well.
+        output::tell(format_args!("safepoint: the token of this user stays: {error:#}"));
+    }
     Ok(match ended {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_left) => exit::with(code::OTHER),
