@@ -81,6 +81,26 @@ async fn an_item_that_waits_for_another_process_is_withdrawn() {
     here.end().await;
 }
 
+/// S13.29: an item of another process is answered by its own stream as one that is here.
+#[tokio::test]
+async fn an_item_of_another_process_is_answered_by_its_stream() {
+    let model = ModelServer::start(Script::of([Reply::text("One."), Reply::text("Two.")])).await.unwrap();
+    let agent = safepoint::Agent::builder(openai::model("m").base_url(model.url())).build();
+    let here = World::of(agent.clone()).await;
+    let session = here.session("first").await;
+    assert_eq!(here.rest(&session, 1).await["outcome"], "completed");
+    let there = World::over(agent, Arc::clone(&here.store), Arc::new(tempfile::tempdir().unwrap())).await;
+    let (path, head) = (format!("/v1/sessions/{session}/items"), [("accept", "text/event-stream")]);
+    let mut stream = there.client.stream("POST", &path, &head, Some(&json!({"text": "second"}))).await;
+    let read = stream.rest().in_time("the end of the stream").await;
+    let turns = read.iter().filter(|sent| sent.event == "turn_started");
+    assert_eq!(turns.map(|sent| &sent.data["turn"]).collect::<Vec<_>>(), [&json!(2)], "{read:?}");
+    assert_eq!(read.last().unwrap().event, "end", "{read:?}");
+    assert_eq!(here.rest(&session, 2).await["outcome"], "completed");
+    there.end().await;
+    here.end().await;
+}
+
 /// S13.6, S6.20: the stop of an item whose turn was cut is stored, so that no owner takes that turn up by itself, and its answer waits
 /// for no end.
 #[tokio::test]

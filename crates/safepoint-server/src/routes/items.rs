@@ -34,7 +34,7 @@ pub(crate) async fn push(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
     let owner = by.owner(&kept).await?;
     let streams = call.headers.get(header::ACCEPT).is_some_and(|accept| accept == "text/event-stream");
-    if let (Owner::Here(_), true) = (&owner, streams) {
+    if streams {
         return Ok(sse::response(Reader::push(by, &kept, &owner, &item).await?.1));
     }
     let pushed = by.push(&kept, &owner, &item).await?;
