@@ -15,13 +15,9 @@ const FEATURES: &str = "serve,jwks,otel";
 /// What is built for both: the tests of the binary with them, and so the binary as those have it.
 const BUILT: [&str; 8] =
     ["--package", "safepoint-cli", "--features", FEATURES, "--bin", "safepoint", "--test", "served"];
-/// What the names of the tests have that are only there with them.
-const NAMES: [&str; 3] = ["--", "serve::", "otel::"];
-
 /// Runs those tests.
 pub(crate) fn optional() -> anyhow::Result<()> {
-    let args = BUILT.iter().chain(&NAMES).map(|&arg| arg.to_owned());
-    watched::watched(&args.collect::<Vec<_>>())
+    watched::watched(&BUILT.map(str::to_owned))
 }
 
 /// Our binary with all that is off by default, as its tests have it: what they have built is not built again.
