@@ -119,9 +119,9 @@ pub(crate) struct ItemAnswer {
     pub(crate) returned: Option<&'static str>,
     /// What its turn answered, if it completed.
     pub(crate) answer: Option<String>,
-    /// Whether its turn runs again, or has, after a stop had ended it: where ends are final, that is its end.
+    /// The code of a stop that had ended its turn before that was resumed: where ends are final, that is its end.
     #[serde(skip)]
-    pub(crate) was_stopped: bool,
+    pub(crate) stopped_by: Option<String>,
 }
 
 impl ItemAnswer {

@@ -81,8 +81,7 @@ struct LiveReader {
     seat: Seat,
     /// When it last had frames.
     read: Instant,
-    /// When it is looked whether it must show that it is there. It is moved when it is over alone: a timer for each wait costs a frame as
-    /// much as its encoding.
+    /// When it is looked whether it must show that it is there. It is moved once it is over: no timer is made for a frame.
     alarm: Pin<Box<Sleep>>,
 }
 

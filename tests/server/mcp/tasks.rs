@@ -126,6 +126,7 @@ async fn a_cancel_stops_the_turn_of_a_cancelled_task_that_runs_again() {
     let request = two.request().in_time("the second request").await;
     let again = world.client.get_task(&task).await;
     assert_eq!(of(&again), (json!("cancelled"), Value::Null), "{again}");
+    assert_eq!((&again["statusMessage"], &first["statusMessage"]), (&json!("user"), &json!("user")));
     world.client.alone_result("tasks/cancel", json!({"taskId": task}), tasks()).await;
     request.peer_closed().in_time("the end of the model's connection").await;
     assert_eq!(world.rest(session, 1).await["outcome"], "interrupted");

@@ -76,7 +76,7 @@ impl TaskState {
     pub(super) fn of(item: &ItemAnswer) -> Self {
         match (item.state, item.outcome) {
             // No other state follows it.
-            _ if item.was_stopped => Self::Canceled,
+            _ if item.stopped_by.is_some() => Self::Canceled,
             // A turn that was decided, and waits for its place, has begun.
             (ItemState::Accepted, _) if item.turn.is_none() => Self::Submitted,
             (ItemState::Accepted | ItemState::Running, _) => Self::Working,

@@ -211,7 +211,6 @@ fn running(open: &Arc<OpenSession>) -> Option<RunningTurn> {
 /// How a session is whose last turn may be resumed.
 fn left(row: &SessionRow) -> SessionState {
     match row.label.as_str() {
-        "suspended" => SessionState::Suspended,
         "running" => SessionState::Crashed,
         "failed" => SessionState::Failed,
         _ => SessionState::Stopped,

@@ -310,8 +310,7 @@ impl Caller {
             let turns = read::turns(self.store(), session).await?;
             let read = turns.get(&turn.number()).cloned().unwrap_or_default();
             let is_there = is_far_enough(&read);
-            // One that was cut and stays so has no end that could be waited for.
-            if is_there || read.is_cut || Instant::now() >= over {
+            if is_there || Instant::now() >= over {
                 let mut answer = read.stop();
                 answer.number = number;
                 answer.recorded = is_recorded;

@@ -94,15 +94,14 @@ pub(crate) async fn turns(store: &dyn Store, session: &SessionId) -> Result<Turn
 
 /// Which of them have no end and get none: a later one has begun, or a later owner has the session.
 fn find_cut(turns: &mut Turns, tenures: &[Tenure]) {
-    let newest = tenures.last().filter(|newest| {
+    let had_time = tenures.last().is_some_and(|newest| {
         Timestamp::now().duration_since(newest.at)
             > SignedDuration::try_from(BEGINS_AGAIN).unwrap_or_default()
     });
     for (at, (number, turn)) in turns.iter_mut().rev().enumerate() {
-        let epoch = epoch_at(tenures, turn.last);
-        turn.is_left = tenures.last().is_some_and(|newest| epoch < newest.epoch);
-        let is_left = newest.is_some_and(|newest| epoch < newest.epoch);
-        if turn.outcome.is_some() || at == 0 && !is_left {
+        turn.is_left = tenures.last().is_some_and(|newest| epoch_at(tenures, turn.last) < newest.epoch);
+        let is_over = at > 0 || turn.is_left && had_time;
+        if turn.outcome.is_some() || !is_over {
             continue;
         }
         // One that had settled is over; only that was not recorded.

@@ -2,10 +2,10 @@
 
 use rmcp::model::InputResponses;
 
-use super::question::{self, Given};
+use super::question::Given;
 use crate::{
     access::AccessScope,
-    caller::{Caller, KeptItem},
+    caller::{Caller, KeptItem, decisions::is_over},
     problem::Answered,
     routes::table::Refuses,
 };
@@ -29,7 +29,7 @@ pub(super) async fn decide(by: &Caller, call: &KeptItem, given: &InputResponses)
         match by.decide(&call.kept, asked.id.as_str(), asked.digest, &decision).await {
             Ok(_) => {}
             // Another one decided it, or it is over: the turn says how it continues.
-            Err(problem) if question::is_over(&problem) => {}
+            Err(problem) if is_over(&problem) => {}
             Err(problem) => return Err(problem),
         }
     }

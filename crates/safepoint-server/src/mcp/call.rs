@@ -27,7 +27,7 @@ use super::{
 use crate::{
     access::AccessScope,
     answer::{ItemAnswer, ItemState},
-    caller::{Caller, KeptItem, SessionMake, items::ItemPush},
+    caller::{Caller, KeptItem, SessionMake, decisions::is_over, items::ItemPush},
     follow::{ItemEvent, ItemEvents, SuspendedEvent, SuspendedItem},
     problem::{Answered, Problem},
     routes::table::Refuses,
@@ -256,7 +256,7 @@ impl OpenCall {
             let Given::Decision(decision) = given else { return Ok(false) };
             match by.decide(kept, asked.id.as_str(), asked.digest, &decision).await {
                 Ok(_) => {}
-                Err(problem) if question::is_over(&problem) => {}
+                Err(problem) if is_over(&problem) => {}
                 Err(problem) => return Err(problem),
             }
         }

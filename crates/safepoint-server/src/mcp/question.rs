@@ -8,7 +8,6 @@ use rmcp::model::{
 use safepoint::approval::{ApprovalRequest, Decision};
 use serde_json::{Map, Value, json};
 
-pub(super) use crate::caller::decisions::is_over;
 use crate::problem::Answered;
 
 /// How many characters of the arguments a question shows.

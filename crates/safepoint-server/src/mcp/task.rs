@@ -50,18 +50,18 @@ pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTa
     let rows = by.store().inbox(call.kept.id()).await?;
     let since = rows.iter().find(|row| row.number == call.number).map(|row| row.at);
     let mut task = task(&call, since.unwrap_or(call.kept.row.updated));
-    let was_stopped = item.was_stopped;
-    if item.state != ItemState::Rest && !was_stopped {
+    let stopped_by = item.stopped_by.clone();
+    if item.state != ItemState::Rest && stopped_by.is_none() {
         by.wake(&call.kept);
         return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Working)));
     }
     let ended = by.ended(&call.kept, item).await?;
     let account = ended.account();
-    let word = if was_stopped { "interrupted" } else { ended.stop_code().unwrap_or(ended.outcome()) };
+    let word = stopped_by.as_deref().or(ended.stop_code()).unwrap_or(ended.outcome());
     task.status_message = Some(word.to_owned());
     let payload = match ended.outcome() {
         // It stays so while its turn runs again.
-        _ if was_stopped => TaskPayload::Cancelled,
+        _ if stopped_by.is_some() => TaskPayload::Cancelled,
         "suspended" => {
             let questions = by.questions(call.kept.id()).await?;
             TaskPayload::InputRequired { input_requests: question::forms(&questions)? }

@@ -263,6 +263,7 @@ mod tests {
         let both: Vec<_> = context.clone().with_state("a=1").headers().map(|(name, _)| name).collect();
         assert_eq!(both, ["traceparent", "tracestate"]);
     }
+
     /// S11.14: the end of an attempt leaves the span of the next one, which may have begun before that end.
     #[test]
     fn the_end_of_an_attempt_leaves_the_span_of_the_next_one() {

@@ -97,7 +97,7 @@ impl ReadItems {
             answer: read
                 .filter(|_| matches!(outcome, Some(ItemOutcome::Completed(_))))
                 .and_then(TurnRead::completed),
-            was_stopped: read.is_some_and(|read| read.stopped_by.is_some()),
+            stopped_by: read.and_then(|read| read.stopped_by.clone()),
             ..waiting(&self.session, number)
         }
     }
@@ -142,6 +142,6 @@ pub(super) fn waiting(session: &SessionId, number: u64) -> ItemAnswer {
         outcome: None,
         returned: None,
         answer: None,
-        was_stopped: false,
+        stopped_by: None,
     }
 }
