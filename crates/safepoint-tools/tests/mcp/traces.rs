@@ -25,9 +25,10 @@ impl Propagator for Numbers {
 #[tokio::test]
 async fn a_server_is_asked_in_the_span_of_the_call() {
     assert!(trace::install(Numbers));
-    // For all threads: a place that another test's thread meets first is enabled as that thread has it.
+    // For all threads: a place that another test's thread meets first is enabled as that thread has it. The second
+    // subscriber, which comes first here, makes `tracing` ask again about places that were met before the first.
     tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap();
-    for is_traced in [true, false] {
+    for is_traced in [false, true] {
         let guard = (!is_traced).then(|| tracing::subscriber::set_default(NoSubscriber::new()));
         let http = HttpServer::start(McpManners::default()).await.unwrap();
         let client = Server::http("test", http.url()).connect().await.unwrap();
