@@ -22,6 +22,8 @@ mod questions;
 mod rpc;
 #[path = "mcp/tasks.rs"]
 mod tasks;
+#[path = "mcp/traced.rs"]
+mod traced;
 
 /// The last version with an `initialize`.
 pub(super) const OLD: &str = "2025-11-25";

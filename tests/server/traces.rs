@@ -1,19 +1,20 @@
 //! Requests in traces: the turns that they begin hang below them, and models are asked in the spans of their calls.
 
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, OnceLock};
 
 use safepoint::raw::trace::{self, Propagator, TraceContext};
 use safepoint_testkit::{script::Reply, server::ModelServer, wait::InTime as _};
 use serde_json::json;
-use tracing::{Metadata, Span};
+use tracing::{Dispatch, Metadata, Span, subscriber::DefaultGuard};
 
 use super::world::{World, served};
 
 /// What the propagator was asked: what, of which span, and where to.
-type Asked = (&'static str, &'static str, String);
+pub(super) type Asked = (&'static str, &'static str, String);
 
 static ASKED: Mutex<Vec<Asked>> = Mutex::new(Vec::new());
-static INSTALLED: Once = Once::new();
+/// Kept for the whole program: beside one subscriber alone, a place that a test without any meets first would be enabled for none.
+static BESIDE: OnceLock<Dispatch> = OnceLock::new();
 
 /// Notes what it is asked, and names each span by its number.
 struct Notes;
@@ -32,17 +33,26 @@ impl Propagator for Notes {
     }
 }
 
+/// This thread is traced.
+pub(super) fn traced() -> DefaultGuard {
+    BESIDE.get_or_init(|| {
+        assert!(trace::install(Notes));
+        Dispatch::new(tracing_subscriber::registry())
+    });
+    tracing::subscriber::set_default(tracing_subscriber::registry())
+}
+
 fn note(what: &'static str, span: &Span, context: &TraceContext) {
     let name = span.metadata().map_or("none", Metadata::name);
     ASKED.lock().unwrap().push((what, name, context.traceparent().to_owned()));
 }
 
-fn context(number: u64) -> String {
+pub(super) fn context(number: u64) -> String {
     format!("00-0af7651916cd43dd8448eb211c80319c-{number:016x}-01")
 }
 
 /// What was asked about these contexts: other tests of this program bring none.
-fn asked_about(contexts: &[&str]) -> Vec<Asked> {
+pub(super) fn asked_about(contexts: &[&str]) -> Vec<Asked> {
     let asked = ASKED.lock().unwrap();
     asked.iter().filter(|(_, _, context)| contexts.contains(&context.as_str())).cloned().collect()
 }
@@ -57,8 +67,7 @@ fn named(model: &ModelServer) -> Vec<Option<String>> {
 /// no trace context is none. The model is asked in the span of its call.
 #[tokio::test]
 async fn a_turn_hangs_below_the_request_of_its_item() {
-    INSTALLED.call_once(|| assert!(trace::install(Notes)));
-    let _default = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let _traced = traced();
     let (first, second, steer) = (context(0xb1), context(0xb2), context(0xb3));
     let (model, agent) =
         served([Reply::text("One."), Reply::text("Two."), Reply::text("Three."), Reply::text("Four.")]).await;
@@ -101,8 +110,7 @@ async fn a_turn_hangs_below_the_request_of_its_item() {
 /// S11.14: a turn that an item steers is linked to the request that brought the item.
 #[tokio::test]
 async fn a_steered_turn_is_linked() {
-    INSTALLED.call_once(|| assert!(trace::install(Notes)));
-    let _default = tracing::subscriber::set_default(tracing_subscriber::registry());
+    let _traced = traced();
     let (model, agent) = served([]).await;
     let mut gate = model.gate();
     let world = World::of(agent).await;

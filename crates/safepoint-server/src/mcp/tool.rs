@@ -6,11 +6,12 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CancelTaskParams, GetTaskParams, GetTaskResult,
-        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-        UpdateTaskParams,
+        Implementation, ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerCapabilities,
+        ServerConfig, Tool, UpdateTaskParams,
     },
     service::RequestContext,
 };
+use safepoint::raw::trace::{self, TraceContext};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
@@ -31,10 +32,12 @@ impl AgentTool {
         Self { by, agent, link }
     }
 
-    /// Who sends this request.
+    /// Who sends this request, and in which trace: what it says itself is nearer than what its transport says.
     pub(super) fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         let parts = context.extensions.get::<http::request::Parts>();
-        parts.and_then(|parts| parts.extensions.get::<Caller>()).unwrap_or(&self.by).clone()
+        let by = parts.and_then(|parts| parts.extensions.get::<Caller>()).unwrap_or(&self.by);
+        let trace = if trace::is_installed() { trace_of(&context.meta) } else { None };
+        Caller { trace: trace.or(by.trace.clone()), ..by.clone() }
     }
 
     fn tool(&self) -> Tool {
@@ -106,6 +109,12 @@ impl ServerHandler for AgentTool {
         let asked = task::cancel(&self.caller(&context), &self.agent, &request.task_id).await;
         asked.map_err(|problem| reply::error(&problem))
     }
+}
+
+/// The trace that a request names; none where it names none that can be read.
+fn trace_of(meta: &RequestMetaObject) -> Option<TraceContext> {
+    let context = TraceContext::parse(meta.get_traceparent()?)?;
+    Some(context.with_state(meta.get_tracestate().unwrap_or_default()))
 }
 
 /// What the tool takes.
