@@ -4,7 +4,7 @@ use safepoint_server::Surface;
 use safepoint_testkit::{script::Reply, tools::GateTools, wait, wait::InTime as _};
 use serde_json::{Value, json};
 
-use super::{TASKS, call, over, payer, text, world};
+use super::{TASKS, call, over, pay, payer, text, world};
 use crate::{
     client::Client,
     resumed::resumed,
@@ -21,6 +21,14 @@ impl Client {
         let begun = self.alone_result("tools/call", call(said), tasks()).await;
         assert_eq!((&begun["resultType"], &begun["status"]), (&json!("task"), &json!("working")), "{begun}");
         begun["taskId"].as_str().unwrap().to_owned()
+    }
+
+    /// The code with which an update of the task is refused; none: it is acknowledged.
+    async fn update_task(&self, task: &str, answers: Value) -> Option<String> {
+        let params = json!({"taskId": task, "inputResponses": answers});
+        let said = self.alone("tasks/update", params, tasks()).await.data().await.unwrap();
+        assert!(said["error"].is_null() || said["error"]["code"] == -32602, "{said}");
+        said["error"]["data"]["code"].as_str().map(ToOwned::to_owned)
     }
 
     async fn get_task(&self, task: &str) -> Value {
@@ -62,8 +70,12 @@ async fn no_task_is_cancelled_before_its_work_has_settled() {
     let world = world(says([Reply::call("deaf", json!({}))]).tool(tools.deaf("deaf"))).await;
     let task = world.client.mcp_task("Go.").await;
     tools.gate().came(1).in_time("the call").await;
-    world.client.alone_result("tasks/cancel", json!({"taskId": task}), tasks()).await;
-    assert_eq!(world.client.get_task(&task).await["status"], "working");
+    let taken = world.client.alone_result("tasks/cancel", json!({"taskId": task}), tasks()).await;
+    assert!(taken["status"].is_null(), "an acknowledgement says nothing of the task: {taken}");
+    let stops = world.client.get_task(&task).await;
+    assert_eq!(stops["status"], "working");
+    let stop = stops["_meta"]["safepoint"]["stop"].as_str();
+    assert!(matches!(stop, Some("requested" | "observed")), "{stops}");
     tools.gate().open_for_all();
     let cancelled = world.client.task_at_rest(&task).await;
     let account = &cancelled["_meta"]["safepoint"];
@@ -105,6 +117,35 @@ async fn a_task_asks_for_input() {
     }
     let done = world.client.task_at_rest(&task).await;
     assert_eq!((&done["status"], text(&done["result"])), (&json!("completed"), "Done."), "{done}");
+    world.end().await;
+}
+
+/// S13.41, S13.9: an update is acknowledged where it answered a question, now or before, or while the task asks; of a task that is not
+/// there, works, or is over it is refused, and so is another decision about a question that is over.
+#[tokio::test]
+async fn an_update_that_answers_nothing_is_refused() {
+    let tools = GateTools::new();
+    let replies =
+        [Reply::call("wait", json!({})), Reply::call("pay", json!({"cents": 1})), Reply::text("Done.")];
+    let world = world(says(replies).tool(tools.gated("wait")).tool(pay)).await;
+    let (yes, no) =
+        (json!({"action": "accept", "content": {"decision": "approve"}}), json!({"action": "decline"}));
+    let of = |code: &str| Some(code.to_owned());
+    let client = &world.client;
+    assert_eq!(client.update_task("ses_none.1", json!({"x": yes})).await, of("no_such_task"));
+    let task = client.mcp_task("Pay.").await;
+    tools.gate().came(1).in_time("the call").await;
+    assert_eq!(client.update_task(&task, json!({"x": yes})).await, of("nothing_asked"));
+    tools.gate().let_pass(1);
+    let asked = client.task_at_rest(&task).await;
+    let approval = asked["inputRequests"].as_object().unwrap().keys().next().unwrap();
+    assert_eq!(client.update_task(&task, json!({"x": yes})).await, None, "it is passed over");
+    assert_eq!(client.get_task(&task).await["status"], "input_required");
+    assert_eq!(client.update_task(&task, json!({approval: yes})).await, None);
+    assert_eq!(client.task_at_rest(&task).await["status"], "completed");
+    assert_eq!(client.update_task(&task, json!({approval: yes})).await, None, "it is sent again");
+    assert_eq!(client.update_task(&task, json!({approval: no})).await, of("decided_otherwise"));
+    assert_eq!(client.update_task(&task, json!({"x": yes})).await, of("nothing_asked"));
     world.end().await;
 }
 

@@ -2,12 +2,12 @@
 
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use safepoint::{approval::ApprovalRequest, ids::TurnId, raw::decode_row};
+use safepoint::{approval::ApprovalRequest, raw::decode_row};
 use serde_json::{Map, Value, json};
 
 use super::message::{HistoryLength, code};
 use crate::{
-    answer::{CRASHED, ItemAnswer, ItemState, TurnAnswer, crashed_words},
+    answer::{CRASHED, ItemAnswer, ItemState, StopState, TurnAnswer, crashed_words},
     caller::{Caller, Kept, KeptItem, items::ReadItems, named::ItemName},
     host::read::{self, TurnRead},
     problem::Answered,
@@ -41,7 +41,7 @@ pub(super) struct TaskView {
     pub(super) questions: Vec<ApprovalRequest>,
     word: Option<String>,
     turn: Option<TurnAnswer>,
-    stop: Option<&'static str>,
+    stop: Option<StopState>,
 }
 
 impl TaskState {
@@ -135,7 +135,7 @@ impl TaskView {
         if let Some((turn, read)) = found {
             view.of_turn(read);
             view.turn = Some(read.answer(turn));
-            view.stop = stop(by, task, (turn, read));
+            view.stop = by.stop_under_way(task.kept.id(), (turn, read));
         }
         Ok(view)
     }
@@ -251,20 +251,6 @@ impl TaskView {
             of.insert("survivors".into(), json!(survivors));
         }
         json!({"safepoint": of})
-    }
-}
-
-/// How far the stop of its turn is, while the turn has not settled.
-fn stop(by: &Caller, task: &KeptItem, (turn, read): (TurnId, &TurnRead)) -> Option<&'static str> {
-    if read.is_settled() {
-        return None;
-    }
-    let running = by.host.opened(task.kept.id()).and_then(|open| open.handle().current_turn());
-    let is_requested = running.filter(|running| running.turn == turn);
-    if read.is_stop_observed() {
-        Some("observed")
-    } else {
-        is_requested.and_then(|running| running.run.stop_requested()).map(|_| "requested")
     }
 }
 

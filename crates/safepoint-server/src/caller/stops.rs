@@ -227,6 +227,22 @@ impl Caller {
         })
     }
 
+    /// How far the stop of a turn is, while the turn has not settled; `None`: it has settled, or no stop of it is known of.
+    pub(crate) fn stop_under_way(
+        &self,
+        session: &SessionId,
+        (turn, read): (TurnId, &read::TurnRead),
+    ) -> Option<StopState> {
+        let running = || self.host.opened(session).and_then(|open| open.handle().current_turn());
+        let is_requested =
+            || running().is_some_and(|view| view.turn == turn && view.run.stop_requested().is_some());
+        match read.is_stop_observed() {
+            _ if read.is_settled() => None,
+            true => Some(StopState::Observed),
+            false => is_requested().then_some(StopState::Requested),
+        }
+    }
+
     /// Waits for a stop of an item: until its turn is as far as is asked for, and its questions are withdrawn, at most until then. The item
     /// is as it is then, or when this server ends.
     ///

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    answers,
+    answers::{self, TakenAnswers},
     link::LinkState,
     loss::{Loss, Losses},
     progress::{self, Progress},
@@ -81,7 +81,7 @@ pub(super) async fn answer(
             // First: without a reader nothing is decided.
             let events = ItemEvents::of(&by, &call.kept, call.number).await?;
             let mut open = OpenCall { by, call, link: tool.link.clone(), asks, is_over: true };
-            if !answers::decide(&open.by, &open.call, &given).await? {
+            if let TakenAnswers::LeftOpen = answers::decide(&open.by, &open.call, &given).await? {
                 let rest = open.call.item(&open.by).await?;
                 return open.result(rest).await;
             }

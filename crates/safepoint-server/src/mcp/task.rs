@@ -4,20 +4,26 @@
 
 use jiff::Timestamp;
 use rmcp::model::{
-    CreateTaskResult, DetailedTask, GetTaskResult, InputResponses, JsonObject, Task, TaskPayload, TaskStatus,
+    CreateTaskResult, DetailedTask, GetTaskResult, InputResponses, JsonObject, MetaObject, Task, TaskPayload,
+    TaskStatus,
 };
 use safepoint::{
     Reason, StopRequest,
     session::QueueAfterStop,
     stop::{Actor, Code},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{answers, question, reply, tool::object};
+use super::{
+    answers::{self, TakenAnswers},
+    question, reply,
+    tool::object,
+};
 use crate::{
     access::AccessScope,
     answer::{CRASHED, ItemState},
-    caller::{Caller, KeptItem},
+    caller::{Caller, KeptItem, items::ReadItems},
+    host::read,
     problem::{Answered, Problem},
     routes::table::Refuses,
 };
@@ -46,14 +52,14 @@ fn task(call: &KeptItem, since: Timestamp) -> Task {
 pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTaskResult> {
     by.needs(AccessScope::Read, Refuses::UnderLoad)?;
     let call = KeptItem::find(by, agent, named).await?;
-    let item = call.item(by).await?;
-    let rows = by.store().inbox(call.kept.id()).await?;
-    let since = rows.iter().find(|row| row.number == call.number).map(|row| row.at);
+    let read = ReadItems::of(&by.host, call.kept.id()).await?;
+    let item = read.answer(call.number);
+    let since = read.inbox.iter().find(|row| row.number == call.number).map(|row| row.at);
     let mut task = task(&call, since.unwrap_or(call.kept.row.updated));
     let stopped_by = item.stopped_by.clone();
     if item.state != ItemState::Rest && stopped_by.is_none() {
         by.wake(&call.kept);
-        return Ok(GetTaskResult::new(DetailedTask::new(task, TaskPayload::Working)));
+        return Ok(working(by, &call, task, &read));
     }
     let ended = by.ended(&call.kept, item).await?;
     let account = ended.account();
@@ -77,26 +83,52 @@ pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTa
             TaskPayload::Failed { error: object(json!(reply::error(&problem))) }
         }
     };
-    let mut found = GetTaskResult::new(DetailedTask::new(task, payload));
-    let mut meta = JsonObject::new();
-    meta.insert("safepoint".to_owned(), account);
-    found.meta = Some(rmcp::model::MetaObject(meta));
-    Ok(found)
+    Ok(with_account(GetTaskResult::new(DetailedTask::new(task, payload)), account))
 }
 
-/// Takes answers to its questions.
+/// One that works, and how far the stop of its turn is, if that is under way.
+fn working(by: &Caller, call: &KeptItem, mut task: Task, read: &ReadItems) -> GetTaskResult {
+    let turn = read::turn_of(&read.turns, call.number);
+    let stop = turn.and_then(|found| Some((found.0, by.stop_under_way(call.kept.id(), found)?)));
+    task.status_message = stop.map(|_| "its stop is under way".to_owned());
+    let found = GetTaskResult::new(DetailedTask::new(task, TaskPayload::Working));
+    match stop {
+        None => found,
+        Some((turn, state)) => with_account(
+            found,
+            json!({
+                "session": call.kept.id(), "item": format!("item-{}", call.number),
+                "turn": turn.to_string(), "stop": state,
+            }),
+        ),
+    }
+}
+
+fn with_account(mut found: GetTaskResult, account: Value) -> GetTaskResult {
+    let mut meta = JsonObject::new();
+    meta.insert("safepoint".to_owned(), account);
+    found.meta = Some(MetaObject(meta));
+    found
+}
+
+/// Takes answers to its questions. What names no question that is open is passed over while the task asks, as the protocol has it.
 ///
 /// # Errors
-/// `no_such_task`, `scope_missing`, and the store's.
+/// `no_such_task`, `scope_missing`, and the store's; where nothing was taken, `nothing_asked` of a task that asks nothing, and
+/// `decided_otherwise`, `withdrawn` or `expired` of questions that are over.
 ///
 /// # Cancel safety
 /// Some of them may have been taken.
 pub(super) async fn update(by: &Caller, agent: &str, named: &str, given: InputResponses) -> Answered<()> {
     let call = KeptItem::find(by, agent, named).await?;
-    answers::decide(by, &call, &given).await.map(drop)
+    match answers::decide(by, &call, &given).await? {
+        TakenAnswers::Decided | TakenAnswers::LeftOpen => Ok(()),
+        TakenAnswers::Refused(problem) => Err(problem),
+    }
 }
 
-/// Asks that it stops. That it has is said by [`get`].
+/// Asks that it stops. The protocol has an acknowledgement without content: how far the stop is, and that it has stopped, is said by
+/// [`get`].
 ///
 /// # Errors
 /// `no_such_task`, `scope_missing`, and the store's.
