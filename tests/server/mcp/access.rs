@@ -40,6 +40,34 @@ async fn a_message_is_read_once_its_sender_is_known() {
     world.end().await;
 }
 
+/// S13.42: what the transport refuses is an error of the protocol with a code, too.
+#[tokio::test]
+async fn a_refusal_of_the_transport_is_an_error_of_the_protocol() {
+    let world = world(says([])).await;
+    let session = world.client.mcp_session(json!({})).await;
+    let ping = rpc::request(1, "ping", json!({}));
+    let [json, events, any] =
+        ["application/json", "text/event-stream", "text/html"].map(|kind| ("accept", kind));
+    let gone = ("mcp-session-id", "none");
+    let of = ("mcp-session-id", &*session);
+    for (method, headers, status, code) in [
+        ("POST", [json, of], 406, "not_acceptable"),
+        ("POST", [events, of], 406, "not_acceptable"),
+        ("GET", [any, of], 406, "not_acceptable"),
+        ("POST", [rpc::ACCEPT, ("mcp-protocol-version", "1")], 400, "bad_request"),
+        ("GET", [events, gone], 404, "no_such_session"),
+    ] {
+        let body = (method == "POST").then_some(&ping);
+        let refused = world.client.send(method, rpc::DOOR, &headers, body).await;
+        let error = &refused.body["error"];
+        assert_eq!((refused.status, &error["data"]["code"]), (status, &json!(code)), "{refused:?}");
+        assert!(error["message"].as_str().is_some_and(|text| !text.is_empty()), "{refused:?}");
+        let head = refused.head.to_ascii_lowercase();
+        assert!(head.contains("content-type: application/json"), "{head}");
+    }
+    world.end().await;
+}
+
 /// S13.10: a session of the protocol, and one of ours, exists for its token alone.
 #[tokio::test]
 async fn a_session_exists_for_its_token_alone() {

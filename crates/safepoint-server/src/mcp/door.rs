@@ -11,7 +11,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{head, link::LinkState, sessions::SessionOwner, tool::AgentTool};
+use super::{head, link::LinkState, reply, sessions::SessionOwner, tool::AgentTool};
 use crate::{
     problem::{Answered, Problem},
     routes::Call,
@@ -63,7 +63,7 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     *request.headers_mut() = call.headers;
     request.extensions_mut().insert(call.by.clone());
     let service = StreamableHttpService::new(move || Ok(tool.clone()), own, config);
-    let answering = async move { service.handle(request).await.map(Body::new) };
+    let answering = async move { reply::told(service.handle(request).await.map(Body::new)).await };
     let mut response = if stands_alone { head::soon(Box::pin(answering)).await } else { answering.await };
     if is_delete && response.status() == StatusCode::ACCEPTED {
         // It is gone: clients take this for a failure.

@@ -1,6 +1,10 @@
 //! What the client reads of a call: its text, what is known of its turn, and why a request is refused.
 
-use axum::response::Response;
+use axum::{
+    body::to_bytes,
+    http::{StatusCode, header},
+    response::Response,
+};
 use rmcp::{
     ErrorData,
     model::{CallToolResult, ContentBlock, ErrorCode, JsonObject, MetaObject},
@@ -13,6 +17,9 @@ use crate::{
     caller::ended::EndedItem,
     problem::Problem,
 };
+
+/// How many bytes of a refusal's text are told.
+const MOST_TEXT: usize = 4_096;
 
 /// The answer of a call whose item is at rest, with the questions that are open.
 pub(super) fn of(ended: &EndedItem, questions: &[ApprovalRequest]) -> CallToolResult {
@@ -75,7 +82,7 @@ fn waits(session: &str, questions: &[ApprovalRequest]) -> String {
 /// The error of the protocol.
 pub(super) fn refused(problem: &Problem) -> Result<CallToolResult, ErrorData> {
     let status = problem.status();
-    if !status.is_client_error() || status == http::StatusCode::FORBIDDEN {
+    if !status.is_client_error() || status == StatusCode::FORBIDDEN {
         return Err(error(problem));
     }
     let mut result = CallToolResult::error(vec![ContentBlock::text(problem.detail())]);
@@ -86,7 +93,7 @@ pub(super) fn refused(problem: &Problem) -> Result<CallToolResult, ErrorData> {
 /// The protocol's error, with our code.
 pub(super) fn error(problem: &Problem) -> ErrorData {
     let code = match problem.status() {
-        http::StatusCode::FORBIDDEN => ErrorCode::INVALID_REQUEST,
+        StatusCode::FORBIDDEN => ErrorCode::INVALID_REQUEST,
         status if status.is_client_error() => ErrorCode::INVALID_PARAMS,
         _ => ErrorCode::INTERNAL_ERROR,
     };
@@ -99,6 +106,36 @@ pub(super) fn answer(problem: Problem) -> Response {
         "code": ErrorCode::INVALID_REQUEST.0, "message": problem.detail(), "data": {"code": problem.code()},
     });
     problem.answered_by(&json!({"jsonrpc": "2.0", "id": null, "error": error}))
+}
+
+/// The response of the transport. It says some refusals as plain text: they are told as every other one is.
+///
+/// # Cancel safety
+/// The response is lost.
+pub(super) async fn told(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_told = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if is_told || !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let code = match status {
+        StatusCode::NOT_FOUND => "no_such_session",
+        StatusCode::METHOD_NOT_ALLOWED => "method",
+        StatusCode::NOT_ACCEPTABLE => "not_acceptable",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "media_type",
+        status if status.is_client_error() => "bad_request",
+        _ => "transport",
+    };
+    let (head, body) = response.into_parts();
+    let text = to_bytes(body, MOST_TEXT).await.unwrap_or_default();
+    let mut response = answer(Problem::new(status, code, String::from_utf8_lossy(&text)));
+    for name in [header::ALLOW, header::RETRY_AFTER] {
+        if let Some(value) = head.headers.get(&name) {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    response
 }
 
 #[cfg(test)]
