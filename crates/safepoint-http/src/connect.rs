@@ -4,22 +4,24 @@ use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::Uri;
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::proxy::matcher::Matcher;
 use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::{
     error::{BoxError, HttpError, NoConnection},
-    settings::{Proxy, Settings},
+    settings::Settings,
 };
 
 mod look_up;
+mod proxies;
 mod route;
 mod stream;
 mod tls;
 
 use route::{Route, RouteStream};
 use stream::MaybeTls;
+
+pub(crate) use proxies::Proxies;
 
 /// A connection to a server, with its TLS if the address says so.
 pub(crate) type Stream = MaybeTls<RouteStream>;
@@ -33,9 +35,9 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    pub(crate) fn new(settings: &Settings, proxy: Option<Arc<Matcher>>) -> Result<Self, HttpError> {
+    pub(crate) fn new(settings: &Settings, proxies: Option<Arc<Proxies>>) -> Result<Self, HttpError> {
         let tls = tls::config(&settings.certificates)?;
-        let route = Route::new(settings, proxy, &tls);
+        let route = Route::new(settings, proxies, &tls);
         let https = HttpsConnector::from((route, tls));
         Ok(Self { https, most: settings.connect_timeout })
     }
@@ -49,20 +51,6 @@ impl Connector {
         let connected = connected.unwrap_or_else(|_elapsed| Err(NoConnection(self.most).into()));
         connected.map(Stream::from).map_err(HttpError::connect)
     }
-}
-
-/// Which addresses are reached through a proxy.
-pub(crate) fn matcher(proxy: &Proxy) -> Result<Option<Matcher>, HttpError> {
-    Ok(match proxy {
-        Proxy::Direct => None,
-        Proxy::Environment => Some(Matcher::from_env()),
-        Proxy::Server { address, except } => {
-            if !matches!(address.scheme(), "http" | "https") {
-                return Err(HttpError::setup("the proxy's address is neither http: nor https:"));
-            }
-            Some(Matcher::builder().all(address.as_str()).no(except.as_str()).build())
-        }
-    })
 }
 
 impl fmt::Debug for Connector {

@@ -19,15 +19,12 @@ use hyper::{
     client::conn::{TrySendError, http2},
     rt::Executor as _,
 };
-use hyper_util::{
-    client::{legacy::connect::Connection as _, proxy::matcher::Matcher},
-    rt::TokioExecutor,
-};
+use hyper_util::{client::legacy::connect::Connection as _, rt::TokioExecutor};
 use tokio::runtime::Handle;
 
 use crate::{
     body::Body,
-    connect::{self, Connector},
+    connect::{Connector, Proxies},
     error::HttpError,
     settings::Settings,
     target::Target,
@@ -52,7 +49,7 @@ pub(crate) struct Pool {
 
 struct PoolShared {
     connector: Connector,
-    proxy: Option<Arc<Matcher>>,
+    proxies: Option<Arc<Proxies>>,
     shelf: Arc<Shelf>,
 }
 
@@ -72,16 +69,16 @@ pub(crate) struct Lent {
 
 impl Pool {
     pub(crate) fn new(settings: &Settings) -> Result<Self, HttpError> {
-        let proxy = connect::matcher(&settings.proxy)?.map(Arc::new);
-        let connector = Connector::new(settings, proxy.clone())?;
-        Ok(Self { shared: Arc::new(PoolShared { connector, proxy, shelf: Arc::default() }) })
+        let proxies = Proxies::of(&settings.proxy)?.map(Arc::new);
+        let connector = Connector::new(settings, proxies.clone())?;
+        Ok(Self { shared: Arc::new(PoolShared { connector, proxies, shelf: Arc::default() }) })
     }
 
     /// What a proxy that sees the request itself must find in it: its user and password. A tunnel has them in the request
     /// that opens it.
     pub(crate) fn known_to_proxy(&self, to: &Uri) -> Option<HeaderValue> {
-        let proxy = self.shared.proxy.as_ref().filter(|_| to.scheme() == Some(&Scheme::HTTP))?;
-        proxy.intercept(to)?.basic_auth().cloned()
+        let proxies = self.shared.proxies.as_ref().filter(|_| to.scheme() == Some(&Scheme::HTTP))?;
+        proxies.intercept(to)?.basic_auth().cloned()
     }
 
     /// One exchange, to the head of its answer.

@@ -36,7 +36,8 @@ impl Default for Settings {
 #[derive(Clone)]
 pub enum Proxy {
     /// What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say, each also in lower case, when the client is made.
-    /// In a CGI program, which has a `REQUEST_METHOD`, none: there a request's header would be `HTTP_PROXY`.
+    /// In a CGI program, which has a `REQUEST_METHOD`, none: there a request's header would be `HTTP_PROXY`. This machine (`localhost`
+    /// and the addresses of the loopback) is reached through none of them.
     Environment,
     /// No proxy.
     Direct,

@@ -11,7 +11,7 @@ use hyper_rustls::HttpsConnector;
 use hyper_util::{
     client::{
         legacy::connect::{HttpConnector, proxy::Tunnel},
-        proxy::matcher::{Intercept, Matcher},
+        proxy::matcher::Intercept,
     },
     rt::TokioIo,
 };
@@ -19,7 +19,7 @@ use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::{Boxed, look_up::LookUp, stream::MaybeTls};
+use super::{Boxed, look_up::LookUp, proxies::Proxies, stream::MaybeTls};
 use crate::{error::BoxError, settings::Settings};
 
 /// How often the system asks whether a silent server is still there, and how often in vain.
@@ -39,11 +39,11 @@ pub(super) struct Route {
     tcp: HttpConnector<LookUp>,
     /// The same to a proxy, with TLS if its address says so.
     to_proxy: HttpsConnector<HttpConnector<LookUp>>,
-    proxy: Option<Arc<Matcher>>,
+    proxies: Option<Arc<Proxies>>,
 }
 
 impl Route {
-    pub(super) fn new(settings: &Settings, proxy: Option<Arc<Matcher>>, tls: &ClientConfig) -> Self {
+    pub(super) fn new(settings: &Settings, proxies: Option<Arc<Proxies>>, tls: &ClientConfig) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(LookUp::new(settings.addresses.as_deref()));
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -56,7 +56,7 @@ impl Route {
         // A proxy is spoken to with HTTP/1.1: a tunnel needs it.
         let mut tls = tls.clone();
         tls.alpn_protocols.clear();
-        Self { to_proxy: HttpsConnector::from((tcp.clone(), tls)), tcp, proxy }
+        Self { to_proxy: HttpsConnector::from((tcp.clone(), tls)), tcp, proxies }
     }
 }
 
@@ -70,7 +70,7 @@ impl Service<Uri> for Route {
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
-        match self.proxy.as_ref().and_then(|proxy| proxy.intercept(&to)) {
+        match self.proxies.as_ref().and_then(|proxies| proxies.intercept(&to)) {
             None => {
                 let connected = self.tcp.call(to);
                 Box::pin(async move { Ok(RouteStream::plain(connected.await?)) })

@@ -1,6 +1,6 @@
 //! Proxies: those that ask the server themselves, tunnels, and what is reached without them.
 
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 
 use futures_util::FutureExt as _;
 use safepoint_http::{HttpClient, Proxy, Settings};
@@ -79,7 +79,6 @@ async fn a_proxy_is_used_or_refused() {
 #[tokio::test]
 async fn the_environment_names_the_proxy() {
     let (listener, proxy) = listen().await;
-    let program = std::env::current_exe().unwrap();
     for (variables, expected) in [
         (vec![("HTTP_PROXY", proxy.as_str())], true),
         (vec![("http_proxy", proxy.as_str())], true),
@@ -88,12 +87,7 @@ async fn the_environment_names_the_proxy() {
         (vec![("HTTP_PROXY", proxy.as_str()), ("NO_PROXY", ".invalid")], false),
         (vec![("HTTP_PROXY", proxy.as_str()), ("REQUEST_METHOD", "GET")], false),
     ] {
-        let mut child = tokio::process::Command::new(&program);
-        child
-            .args(["--exact", "http::proxies::a_program_with_an_environment"])
-            .env_clear()
-            .stdout(Stdio::null());
-        let child = child.env("ASK", "1").envs(variables.clone()).kill_on_drop(true).status();
+        let child = program("http://name.invalid/", &variables);
         let served = async {
             let mut peer = Peer::accept(&listener).await;
             let request = peer.request().await;
@@ -102,21 +96,47 @@ async fn the_environment_names_the_proxy() {
         };
         if expected {
             let (_, status) = soon(futures_util::future::join(served, child)).await;
-            assert!(status.unwrap().success(), "{variables:?}");
+            assert!(status.success(), "{variables:?}");
         } else {
             // There is no such name.
-            assert!(!soon(child).await.unwrap().success(), "{variables:?}");
+            assert!(!soon(child).await.success(), "{variables:?}");
             assert!(listener.accept().now_or_never().is_none(), "{variables:?}");
         }
     }
 }
 
-/// What the test above starts. By itself it asks for nothing.
+/// S13.43: a proxy of the environment is asked for nothing of this machine, by number or by name.
+#[tokio::test]
+async fn this_machine_is_reached_through_no_proxy_of_the_environment() {
+    let (proxied, proxy) = listen().await;
+    let (listener, address) = listen().await;
+    for host in ["127.0.0.1", "localhost"] {
+        let asked = format!("http://{host}:{}/", address.port().unwrap());
+        let variables = [("HTTP_PROXY", proxy.as_str()), ("ALL_PROXY", proxy.as_str())];
+        let child = program(&asked, &variables);
+        let served = async {
+            let mut peer = Peer::accept(&listener).await;
+            let request = peer.request().await;
+            assert!(request.starts_with("GET / HTTP/1.1\r\n"), "{request}");
+            peer.answer("").await;
+        };
+        let (_, status) = soon(futures_util::future::join(served, child)).await;
+        assert!(status.success(), "{asked}");
+        assert!(proxied.accept().now_or_never().is_none(), "{asked}");
+    }
+}
+
+/// Starts this program with this environment, to ask for this address.
+async fn program(asked: &str, variables: &[(&str, &str)]) -> ExitStatus {
+    let mut child = tokio::process::Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "http::proxies::a_program_with_an_environment"]).env_clear().stdout(Stdio::null());
+    child.env("ASK", asked).envs(variables.iter().copied()).kill_on_drop(true).status().await.unwrap()
+}
+
+/// What the tests above start. By itself it asks for nothing.
 #[tokio::test]
 async fn a_program_with_an_environment() {
-    if std::env::var_os("ASK").is_none() {
-        return;
-    }
+    let Ok(asked) = std::env::var("ASK") else { return };
     let client = safepoint_http::shared().unwrap();
-    soon(client.get(&Url::parse("http://name.invalid/").unwrap()).send()).await.unwrap();
+    soon(client.get(&Url::parse(&asked).unwrap()).send()).await.unwrap();
 }
