@@ -102,7 +102,7 @@ async fn a_question_of_a_background_run_is_decided_through_the_session() {
     let session = world.chat(&world.inner.agent()).start();
     world.begun(&session).await;
     let named = quiet(&session).await;
-    assert!(named.len() == 1 && named[0].starts_with("background run at "), "{named:?}");
+    assert!(named.len() == 1 && raw::is_background_run(&named[0]), "{named:?}");
     let minute = Duration::from_secs(60);
     session.stop(SessionStop::when_idle_for(minute));
     tokio::time::sleep(10 * minute).await;

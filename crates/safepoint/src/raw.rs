@@ -18,7 +18,7 @@ pub use crate::{
     value::{
         approval::{StoredApprovalError, decode_approval, digest},
         event::{OutputExtent, RecordedSteer, RunLimits, SteerSource, StreamEvent},
-        receipt::{demand_name, exit_code, lasting, mode_name, reach_name},
+        receipt::{demand_name, exit_code, is_background_run, lasting, mode_name, reach_name},
     },
 };
 pub use safepoint_model::history::{

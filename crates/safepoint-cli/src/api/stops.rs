@@ -5,6 +5,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use futures_util::future::join;
+use safepoint::raw::is_background_run;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
@@ -28,9 +29,6 @@ const SUSPENDED: &str = "suspended";
 
 /// How a turn is that the end of the server's process has cut.
 const CRASHED: &str = "crashed";
-
-/// How a background run is named by the turn that began it.
-const BACKGROUND: &str = "background run at ";
 
 impl ServerApi {
     /// Stops one call, or the turn that runs or waits and then the session.
@@ -279,7 +277,7 @@ fn ended(wait: Wait, answer: &Value, whole: Option<Value>) -> Reply {
             return Reply::timed_out().detail(json!({ "turn": turn }));
         }
         // The session's answer is the later one, and names the background runs of every turn.
-        survivors.retain(|name| !name.starts_with(BACKGROUND));
+        survivors.retain(|name| !is_background_run(name));
         survivors.extend(names(&whole["survivors"]));
     }
     with_survivors(wait, said, &survivors).detail(json!({

@@ -399,3 +399,17 @@ pub fn reach_name(reach: Reach) -> &'static str {
 pub fn demand_name(demand: &Demand) -> String {
     format!("{} ({})", mode_name(demand.mode), reach_name(demand.reach))
 }
+
+/// How what is alive names the background runs of a turn, before where they are.
+const BACKGROUND_RUN: &str = "background run at ";
+
+/// How a background run is named among what is alive once its turn is quiet: it belongs to the session.
+pub(crate) fn background_run(path: &Path) -> String {
+    format!("{BACKGROUND_RUN}{path}")
+}
+
+/// Whether this name of what is alive once a turn is quiet is that of a background run, which belongs to the session.
+#[must_use]
+pub fn is_background_run(survivor: &str) -> bool {
+    survivor.starts_with(BACKGROUND_RUN)
+}

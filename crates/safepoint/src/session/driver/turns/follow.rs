@@ -11,7 +11,7 @@ use crate::{
     session::{Delivery, SharedSession, journal::Journal},
     value::{
         event::{Event, EventKind, Fact, RecordedSteer},
-        receipt::Receipt,
+        receipt::{Receipt, background_run},
     },
 };
 
@@ -40,7 +40,7 @@ impl<T: Item> Follower<T> {
         let mut survivors = receipt.survivors.clone();
         // Background runs belong to the session and delay no turn.
         let aside = self.handle.background();
-        survivors.extend(aside.iter().map(|run| format!("background run at {}", run.path())));
+        survivors.extend(aside.iter().map(|run| background_run(run.path())));
         let position = match &self.journal {
             Some(journal) => journal.record_quiet(turn, survivors.clone()).await,
             None => None,
