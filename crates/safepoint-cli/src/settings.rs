@@ -88,6 +88,24 @@ impl AgentSettings {
         self.args.system.iter().cloned().chain(self.project.instructions.text())
     }
 
+    /// Fills in what was not said, with what the project around the working folder says in its files, then with what the config file
+    /// says: every agent is made of this. `usual` are the tools of this kind of command.
+    pub(crate) fn around(args: AgentArgs, config: Config, usual: Option<&str>) -> Self {
+        let place = ProjectPlace::around(args.root.as_deref())
+            .ok()
+            .filter(|_| !args.no_project && config.reads_projects());
+        let (config, notes) = config.beside_project(place.as_ref());
+        let mut settings = config.fill(args);
+        let tools = settings.args.tools.as_deref().or(usual);
+        let is_ours = settings.args.backend.is_none()
+            && tools.is_some_and(|tools| !matches!(tools.trim(), "none" | ""));
+        if let Some(place) = place.filter(|_| is_ours) {
+            settings.project = ProjectText::read(&place);
+        }
+        settings.project.notes.splice(0..0, notes);
+        settings
+    }
+
     /// Fills in what was not said: what the session remembers, where it is kept, then what the config file says. `usual`
     /// are the tools of this kind of command.
     ///
@@ -118,18 +136,8 @@ impl AgentSettings {
             args.root.iter().filter(|_| was.is_none()).for_each(|root| elsewhere(root, session));
         }
         let said = args.clone();
-        let place = ProjectPlace::around(args.root.as_deref())
-            .ok()
-            .filter(|_| !args.no_project && config.reads_projects());
-        let (config, notes) = config.beside_project(place.as_ref());
-        let mut settings = config.fill(args);
+        let mut settings = Self::around(args, config, usual);
         let tools = settings.args.tools.as_deref().or(usual);
-        let is_ours = settings.args.backend.is_none()
-            && tools.is_some_and(|tools| !matches!(tools.trim(), "none" | ""));
-        if let Some(place) = place.filter(|_| is_ours) {
-            settings.project = ProjectText::read(&place);
-        }
-        settings.project.notes.splice(0..0, notes);
         let is_kept = session.is_some() || path.is_some();
         let project = project.filter(|_| named.is_none());
         settings.remembered = is_kept.then(|| Setup::from_now_on(&said, tools, project)).transpose()?;

@@ -1,7 +1,7 @@
 //! A real `safepoint serve`, asked by another `safepoint` of the same user.
 
 use std::{
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Write as _},
     process::{Child, Stdio},
 };
 
@@ -68,6 +68,66 @@ async fn several_servers_of_one_user_are_reached() {
     assert_eq!(listed(&third_url).await, 0);
     end(third);
     assert_eq!(listed(&third_url).await, 2, "the token of the last one is gone with it");
+    world.end().await;
+}
+
+/// S13.44: an agent that is served has the agents and the instructions that its project has in files, as in the terminal, and none where
+/// its settings read no project.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_served_has_the_agents_of_its_project() {
+    let (model, agent) = modelled((0..3).map(|_| Reply::text("Hi."))).await;
+    let world = World::of(agent).await;
+    let (store, tokens, config, base) =
+        (world.file("own.db"), world.file("own.toml"), world.file("config.toml"), model.url());
+    let agents = world.folder.path().join("work/.safepoint/agents");
+    std::fs::create_dir_all(&agents).unwrap();
+    std::fs::create_dir(world.folder.path().join("work/.git")).unwrap();
+    std::fs::write(world.folder.path().join("work/.git/HEAD"), "x").unwrap();
+    std::fs::write(agents.join("look.md"), "---\ndescription: Looks\n---\nYou only look.\n").unwrap();
+    std::fs::write(world.folder.path().join("work/AGENTS.md"), "Say hello.").unwrap();
+    std::fs::write(&config, "[agents.one]\n[agents.two]\nproject = false\n").unwrap();
+    let (root, common) =
+        (world.file("work"), ["--model", "openai:m", "--tools", "read_file", "--store", &store]);
+    let start = |command: &[&str]| {
+        let mut command = world.binary(&[command, &common, &["--root", &root, "--base-url", &base]].concat());
+        command.env("OPENAI_API_KEY", "sk-test").stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    // Of the request at this place: the tools that it offers, and whether it has the instructions.
+    let offered = |place: usize| {
+        let body = &model.requests()[place].body;
+        let tools = body["tools"].as_array().unwrap().iter();
+        let names: Vec<_> = tools.map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect();
+        (names, body.to_string().contains("Say hello."))
+    };
+    let mut server = start(&["serve", "--listen", "127.0.0.1:0", "--tokens", &tokens, "--config", &config]);
+    let listening = listening(&mut server);
+    let (url, token) = (listening["listening"].as_str().unwrap(), listening["token"].as_str().unwrap());
+    for (place, agent) in ["one", "two"].into_iter().enumerate() {
+        begun(url, token, &json!({"agent": agent, "item": {"text": "Go."}})).await;
+        wait::asked("the model is asked", async || model.requests().len() > place).await;
+    }
+    end(server);
+    let mut tool = start(&["mcp", "serve"]);
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let mut input = tool.stdin.take().unwrap();
+    for line in [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "default", "arguments": {"text": "Go."}}}),
+    ] {
+        writeln!(input, "{line}").unwrap();
+    }
+    wait::asked("the model is asked", async || model.requests().len() > 2).await;
+    drop(input);
+    assert!(tool.wait().unwrap().success());
+    let both = (vec!["read_file".to_owned(), "look".to_owned()], true);
+    let sorted = |place: usize| {
+        let (mut names, says) = offered(place);
+        names.sort_by_key(|name| name == "look");
+        (names, says)
+    };
+    assert_eq!((sorted(0), sorted(2)), (both.clone(), both));
+    assert_eq!(sorted(1), (vec!["read_file".to_owned()], false), "it reads no project");
     world.end().await;
 }
 

@@ -65,6 +65,7 @@ impl ServedAgent {
         let Chosen { builder, notice, _server, .. } =
             backend::choose(&settings, &processes, AfterWord::Listens).await?;
         notice.iter().for_each(|word| note(word));
+        settings.project.lines().for_each(|line| note(&line));
         let sandbox = tools::sandbox(&settings, note, &processes).await?;
         let settings = AgentSettings { sandbox, ..settings };
         let (mut tools, servers) = tools::chosen(&settings, note, &processes).await?;
@@ -100,7 +101,10 @@ pub(super) fn wanted(args: &AgentArgs, store: Option<&PathBuf>) -> anyhow::Resul
     };
     let of_server = config.server.clone();
     let kept_in = kept_in(Some(&String::new()), store)?;
-    let filled = |config: Config| AgentSettings { kept_in: kept_in.clone(), ..config.fill(args.clone()) };
+    let filled = |config: Config| AgentSettings {
+        kept_in: kept_in.clone(),
+        ..AgentSettings::around(args.clone(), config, None)
+    };
     if agents.is_empty() {
         let (name, description) = ("default".to_owned(), String::new());
         let settings = filled(config);
