@@ -56,7 +56,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     drop(busy);
     let name = format!("{what}: stop over HTTP → the model's socket is closed, p95");
     table.alone(&name, "ms", percentile(stopped, 95), 10.0);
-    served.end().await;
+    served.end().await?;
     memory::measure(table)
 }
 

@@ -9,7 +9,7 @@ use safepoint::{
     model::{Delta, Finish},
 };
 use safepoint_models::openai;
-use safepoint_server::{Access, AccessScope, Host, HostServer, Principal};
+use safepoint_server::{Access, AccessScope, Host, HostBuilder, HostServer, Principal};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     script::{Reply, Script},
@@ -18,7 +18,9 @@ use safepoint_testkit::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
+    runtime::Builder,
     sync::oneshot,
+    task::{JoinHandle, spawn_blocking},
     time::{MissedTickBehavior, interval, sleep},
 };
 
@@ -73,12 +75,13 @@ pub(crate) async fn begins(exchange: &Exchange) {
     }
 }
 
-/// A server on a real socket.
+/// A server on a real socket, with threads of its own: what asks it, and the model that it calls, wait for no turn of its
+/// tasks, as if they were elsewhere.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     client: reqwest::Client,
     stop: oneshot::Sender<()>,
-    task: tokio::task::JoinHandle<()>,
+    thread: JoinHandle<anyhow::Result<()>>,
     _folder: TempDir,
 }
 
@@ -97,23 +100,14 @@ impl Served {
             .agent(SOCKET, Agent::builder(socket).build())
             .agent(QUICK, Agent::builder(quick()).build())
             .running(RUNNING)
-            .unload(unload)
-            .start()
-            .await?;
-        // The token is the name: it is not the login that is measured.
-        let access = Access::by(|parts| {
-            let value = parts.headers.get("authorization")?.to_str().ok()?;
-            Some(Principal::new(value.strip_prefix("Bearer ")?, AccessScope::ALL).seeing_all())
-        });
-        let server = HostServer::bind(([127, 0, 0, 1], 0).into(), &host, access).await?;
-        let (address, ends) = (server.address(), host.clone());
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            let ending = server.serve_until(async { drop(stopped.await) }).await;
-            ends.drain(GRACE).await;
-            ending.finish().await;
-        });
-        Ok(Self { address, client: reqwest::Client::new(), stop, task, _folder: folder })
+            .unload(unload);
+        let ((bound, address), (stop, stopped)) = (oneshot::channel(), oneshot::channel());
+        let thread = spawn_blocking(move || serve(host, bound, stopped));
+        let Ok(address) = address.await else {
+            thread.await??;
+            anyhow::bail!("the server has ended");
+        };
+        Ok(Self { address, client: reqwest::Client::new(), stop, thread, _folder: folder })
     }
 
     /// Posts with one of the tokens, and gives the answer.
@@ -151,8 +145,30 @@ impl Served {
         Ok(line.context("the server says how many sessions are open")?.trim().parse()?)
     }
 
-    pub(crate) async fn end(self) {
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
         drop(self.stop);
-        drop(self.task.await);
+        self.thread.await?
     }
+}
+
+/// Serves in this thread and in as many as there are processors, until the end is said.
+fn serve(
+    host: HostBuilder,
+    bound: oneshot::Sender<SocketAddr>,
+    end: oneshot::Receiver<()>,
+) -> anyhow::Result<()> {
+    Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let host = host.start().await?;
+        // The token is the name: it is not the login that is measured.
+        let access = Access::by(|parts| {
+            let value = parts.headers.get("authorization")?.to_str().ok()?;
+            Some(Principal::new(value.strip_prefix("Bearer ")?, AccessScope::ALL).seeing_all())
+        });
+        let server = HostServer::bind(([127, 0, 0, 1], 0).into(), &host, access).await?;
+        drop(bound.send(server.address()));
+        let ending = server.serve_until(async { drop(end.await) }).await;
+        host.drain(GRACE).await;
+        ending.finish().await;
+        Ok(())
+    })
 }

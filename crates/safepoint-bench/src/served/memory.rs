@@ -45,6 +45,6 @@ pub(crate) async fn gather(kind: &str) -> anyhow::Result<()> {
     let before = turn().await?;
     let after = turn().await?;
     println!("{}", (after - before) / WEIGHED as f64);
-    served.end().await;
+    served.end().await?;
     Ok(())
 }
