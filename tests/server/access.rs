@@ -1,8 +1,11 @@
 //! Who may do what: tokens, scopes, hosts, origins, types, and what does not exist for a token.
 
-use safepoint_server::{AccessScope, NewToken, Principal};
+use std::sync::Arc;
+
+use safepoint::store::{MemoryStore, Store};
+use safepoint_server::{AccessScope, NewToken, Principal, Surface};
 use safepoint_testkit::script::Reply;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::world::{World, says};
 
@@ -203,5 +206,48 @@ async fn a_page_that_may_call_can_call() {
     }
     let none = world.client.send("PUT", "/v1/sessions", &[("authorization", "")], None).await;
     assert_eq!((none.status, none.code()), (401, "no_token"));
+    world.end().await;
+}
+
+/// S13.36: a body that is JSON and no object is refused in the words of its surface, which say what is expected; nothing was begun.
+#[tokio::test]
+async fn a_body_that_is_no_object_is_refused() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let surfaces = [Surface::Responses, Surface::A2a, Surface::Mcp];
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let world = World::offered(says([]).build(), Arc::clone(&store), folder, &surfaces).await;
+    let session = world.empty().await;
+    let own = ["", "/items", "/stop"].map(|of| format!("/v1/sessions/{session}{of}"));
+    let own = own.map(|path| if path.ends_with(&session) { "/v1/sessions".to_owned() } else { path });
+    let words = "the body is no JSON object, which is expected";
+    let head = [("a2a-version", "1.0"), ("accept", "application/json, text/event-stream")];
+    for body in [json!([]), json!(["helper"]), json!("x"), json!(7), Value::Null] {
+        for path in &own {
+            let refused = world.client.send("POST", path, &head, Some(&body)).await;
+            assert_eq!(
+                (refused.status, refused.code()),
+                (400, "invalid_body"),
+                "{path}: {body}: {refused:?}"
+            );
+            assert_eq!(refused.body["detail"], words);
+        }
+        let errors = [
+            ("/openai/v1/responses", 400, "/error/code", json!("invalid_body")),
+            ("/openai/v1/conversations", 400, "/error/code", json!("invalid_body")),
+            ("/a2a/helper/message:send", 400, "/error/details/0/metadata/code", json!("invalid_body")),
+            ("/a2a/helper", 200, "/error/code", json!(-32600)),
+            ("/mcp/helper", 400, "/error/data/code", json!("invalid_body")),
+        ];
+        for (path, status, place, code) in errors {
+            let refused = world.client.send("POST", path, &head, Some(&body)).await;
+            assert_eq!(
+                (refused.status, refused.body.pointer(place)),
+                (status, Some(&code)),
+                "{path}: {body}: {refused:?}"
+            );
+            assert_eq!(refused.body["error"]["message"], words, "{path}");
+        }
+    }
+    assert_eq!(store.list(10, None).await.unwrap().len(), 1);
     world.end().await;
 }

@@ -1,12 +1,21 @@
 //! One session over HTTP: made, talked to, stopped and read, as the store has it.
 
+use std::sync::Arc;
+
 use safepoint::{
     StopRequest,
     approval::ApprovalMode,
     ids::SessionId,
-    raw::{StoredStop, store_stop},
+    raw::{StoredStop, store::NewSession, store_stop},
+    store::{MemoryStore, Store as _},
 };
-use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
+use safepoint_server::{AccessScope, Principal};
+use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
+    script::Reply,
+    tools::GateTools,
+    wait::InTime as _,
+};
 use serde_json::json;
 
 use super::world::{World, says, served};
@@ -103,5 +112,42 @@ async fn no_answer_says_stopped_before_the_turn_has_settled() {
     let over = world.client.post(&path, &json!({"mode": "now"})).await;
     assert!([200, 409].contains(&over.status), "{over:?}");
     assert_eq!(world.rest(&session, 1).await["outcome"], "interrupted");
+    world.end().await;
+}
+
+/// S13.37: one request looks at a bounded number of sessions; what it has not looked at is on the pages behind its own, which may be
+/// short or empty.
+#[tokio::test]
+async fn a_list_looks_at_a_bounded_number_of_sessions() {
+    const OTHERS: usize = 5_001;
+    /// What one request may ask of the store: some pieces of sessions, and what is said of those that are seen.
+    const ASKED: usize = 40;
+    let store = FaultStore::unarmed(Arc::new(MemoryStore::default()), OperationFault::Refused);
+    let store = Arc::new(store);
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let world = World::over(says([]).build(), Arc::clone(&store) as _, folder).await;
+    let one = world.client_of(Principal::new("one", AccessScope::ALL));
+    let make = async || one.post("/v1/sessions", &json!({})).await.body["id"].as_str().unwrap().to_owned();
+    let mut made = vec![make().await, make().await];
+    for _ in 0..OTHERS {
+        drop(store.create(NewSession::of(SessionId::fresh())).await.unwrap());
+    }
+    made.push(make().await);
+    made.reverse();
+    for (limit, filter) in [(1, ""), (2, "&state=idle"), (500, "&agent=helper")] {
+        let (mut found, mut after) = (Vec::new(), String::new());
+        loop {
+            let before = store.asked();
+            let list = one.get(&format!("/v1/sessions?limit={limit}{filter}{after}")).await;
+            assert_eq!(list.status, 200, "{list:?}");
+            let asked = store.asked() - before;
+            assert!(asked < ASKED, "{asked} questions to the store for a page of {limit}");
+            let ids = list.body["data"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap());
+            found.extend(ids.map(str::to_owned));
+            let Some(next) = list.body["next"].as_str() else { break };
+            after = format!("&after={next}");
+        }
+        assert_eq!(found, made, "{limit}{filter}");
+    }
     world.end().await;
 }

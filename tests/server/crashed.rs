@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use safepoint::{
     Session, StopRequest,
     ids::{SessionId, TurnId},
@@ -9,11 +10,16 @@ use safepoint::{
     session::ChatPlanner,
     store::{OwnerProcess, Store},
 };
+use safepoint_server::Surface;
 use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt as _;
 
-use super::world::{World, says, served};
+use super::{
+    client::Client,
+    world::{World, says, served},
+};
 
 /// A process that is dead, for every other one.
 fn dead() -> OwnerProcess {
@@ -137,4 +143,80 @@ async fn an_item_that_was_withdrawn_says_so_after_a_restart() {
 
 fn waiting() -> safepoint::raw::store::NewItem {
     safepoint::raw::encode_item(&"later".to_owned(), safepoint::session::Policy::Enqueue, None, 10).unwrap()
+}
+
+/// The whole of a stream: its bytes until its end.
+async fn whole(client: &Client, path: &str) -> String {
+    let mut stream = client.sent("GET", path, &[("a2a-version", "1.0")], None).await;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).in_time("the end of the stream").await.unwrap();
+    text
+}
+
+/// S13.33: a stream of an item whose turn was cut ends as soon as that is known, and not with a later sign of life.
+#[tokio::test]
+async fn the_streams_of_a_cut_item_end_once_that_is_known() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let surfaces = [Surface::Responses, Surface::A2a];
+    let world = World::offered(says([]).build(), store, folder, &surfaces).await;
+    let paths = [
+        format!("/v1/sessions/{session}/events?item=item-1"),
+        format!("/openai/v1/responses/resp_{session}_1?stream=true"),
+        format!("/a2a/helper/tasks/{session}.1:subscribe"),
+    ];
+    let ends = ["\"outcome\":\"crashed\"", "event: response.failed", "TASK_STATE_FAILED"];
+    let read = join_all(paths.iter().map(|path| whole(&world.client, path))).await;
+    for (text, end) in read.iter().zip(ends) {
+        assert!(text.contains(end), "{end}: {text}");
+        assert!(!text.contains(": keep-alive"), "{end}: {text}");
+    }
+    world.end().await;
+}
+
+/// S13.33, S13.7: a stream that was there before the session had its next owner has what that does, as it happens.
+#[tokio::test]
+async fn a_stream_from_before_the_next_owner_has_what_happens() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let world = World::over(agent, store, folder).await;
+    let path = format!("/v1/sessions/{session}/events?item=item-1");
+    let mut stream = world.client.stream("GET", &path, &[], None).await;
+    stream.until("model_started").await;
+    super::resumed::resumed(&world, &session).await;
+    assert_eq!(stream.until("run_started").await.data["attempt"], 2);
+    gate.request().in_time("the request of the resumed turn").await;
+    gate.headers();
+    gate.script(&Reply::text("Done."));
+    while !gate.send_next_until(b"Done.") {}
+    assert_eq!(stream.until("text_delta").await.data["text"], "Done.");
+    gate.finish();
+    assert_eq!(stream.until("item").await.data["outcome"], "completed");
+    world.end().await;
+}
+
+/// S13.34, S13.31: a response whose turn was cut and runs again is cancelled by one stop of that turn.
+#[tokio::test]
+async fn a_response_of_a_cut_turn_that_runs_again_is_cancelled() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let (_model, agent) = gated().await;
+    let world = World::over(agent, store, folder).await;
+    assert_eq!(world.rest(&session, 1).await["outcome"], "crashed");
+    let path = format!("/openai/v1/responses/resp_{session}_1");
+    assert_eq!(world.client.get(&path).await.body["status"], "failed");
+    super::resumed::resumed(&world, &session).await;
+    // At once: that it runs again may not be recorded yet.
+    let cancelled = world.client.post(&format!("{path}/cancel"), &json!({})).await;
+    assert_eq!((cancelled.status, &cancelled.body["status"]), (200, &json!("cancelled")), "{cancelled:?}");
+    let stop =
+        async |number: u64| world.client.get(&format!("/v1/sessions/{session}/stops/{number}")).await.status;
+    assert_eq!((stop(1).await, stop(2).await), (200, 404));
+    world.end().await;
+}
+
+/// An agent whose model never answers.
+async fn gated() -> (impl Sized, safepoint::Agent) {
+    let (model, agent) = served([]).await;
+    let gate = model.gate();
+    ((model, gate), agent)
 }

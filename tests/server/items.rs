@@ -166,3 +166,37 @@ async fn an_item_that_is_sent_again_is_read_from_its_turn_on() {
     );
     world.end().await;
 }
+
+/// S13.35: the stream of an item that is sent again late ends with the turn of that item, also at the session's next owner; so does a
+/// stream of the item that begins with the session.
+#[tokio::test]
+async fn a_late_resend_streams_no_later_turn() {
+    let world = World::of(says(["One.", "Two."].map(Reply::text)).build()).await;
+    let session = world.empty().await;
+    let path = format!("/v1/sessions/{session}/items");
+    let of_first = format!("/v1/sessions/{session}/events?item=item-1");
+    let head = [("accept", "text/event-stream"), ("idempotency-key", "k1")];
+    let first = Some(json!({"text": "first"}));
+    for item in 1..=2 {
+        drop(world.client.stream("POST", &path, &head[..item % 2 + 1], first.as_ref()).await.rest().await);
+        assert_eq!(world.rest(&session, item as u64).await["outcome"], "completed");
+    }
+    let only_first = async |world: &World| {
+        for (method, path, body) in [("POST", &path, first.as_ref()), ("GET", &of_first, None)] {
+            let read = world.client.stream(method, path, &head, body).await.rest().await;
+            let ended = read.iter().filter(|sent| ["turn_started", "turn_ended"].contains(&&*sent.event));
+            assert_eq!(
+                ended.map(|sent| &sent.data["turn"]).collect::<Vec<_>>(),
+                [1, 1],
+                "{method}: {read:?}"
+            );
+            let last: Vec<_> = read.iter().rev().take(2).map(|sent| sent.event.as_str()).collect();
+            assert_eq!(last, ["end", "item"], "{method}: {read:?}");
+        }
+    };
+    only_first(&world).await;
+    let (store, folder) = world.end().await;
+    let world = World::over(says([]).build(), store, folder).await;
+    only_first(&world).await;
+    world.end().await;
+}

@@ -23,6 +23,7 @@ mod cancel;
 mod card;
 mod list;
 mod operation;
+mod page;
 mod send;
 mod stream;
 

@@ -101,7 +101,7 @@ pub(crate) struct RunningTurn {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ListPage<T> {
     pub(crate) data: Vec<T>,
-    /// What `after` is for the next page; null: there is none.
+    /// What `after` is for the next page, which there may be behind a short or an empty one too; null: there is none.
     pub(crate) next: Option<String>,
 }
 

@@ -20,7 +20,7 @@ use safepoint::{
 use serde_json::{Value, json};
 use tokio::{
     sync::watch,
-    time::{Instant, Sleep, sleep_until, timeout},
+    time::{Instant, Sleep, sleep_until, timeout, timeout_at},
 };
 
 use crate::{
@@ -59,6 +59,8 @@ pub(crate) struct Reader {
     seen: (bool, bool),
     /// The last position that was sent.
     sent: Option<u64>,
+    /// When it is known whether the turn of the item that it ends with is cut, while it is not: no record says that.
+    known_at: Option<Instant>,
     at: ReaderStage,
     /// What is sent next.
     piece: Vec<Frame>,
@@ -70,9 +72,12 @@ pub(crate) struct Reader {
 enum ReaderStage {
     Behind,
     Live(LiveReader),
-    Journal { head: u64 },
+    Journal(JournalPlace),
     Over,
 }
+
+/// How many records a journal has, and which owner the session.
+type JournalPlace = (u64, u64);
 
 /// A reader among the frames. It keeps the session's events, and not the session.
 struct LiveReader {
@@ -92,16 +97,22 @@ impl LiveReader {
         Self { next: seat.next, grown: seat.tail.grown(), seat, read, alarm }
     }
 
-    /// Waits until there may be more frames, or there were none for as long as [`KEEP_ALIVE`].
+    /// Waits until there may be more frames, or it is this time, or there were no frames for as long as [`KEEP_ALIVE`].
     ///
     /// # Cancel safety
     /// Nothing is lost.
-    async fn wait(&mut self) -> WaitEnd {
+    async fn wait(&mut self, known_at: Option<Instant>) -> WaitEnd {
+        if let Some(soon) = known_at.filter(|at| *at < self.alarm.deadline()) {
+            self.alarm.as_mut().reset(soon);
+        }
         loop {
             // The frames first: they show that the stream is there. A change stays one until the next look, and a timer over until it is
             // moved.
             if let Either::Left(_grown) = select(pin!(self.grown.changed()), self.alarm.as_mut()).await {
                 return WaitEnd::Grown;
+            }
+            if known_at.is_some_and(|at| at <= Instant::now()) {
+                return WaitEnd::Known;
             }
             let next = self.read + KEEP_ALIVE;
             if next <= Instant::now() {
@@ -114,9 +125,10 @@ impl LiveReader {
     }
 }
 
-/// How a wait among the frames ended. Exhaustive: there may be more, or nothing came for long.
+/// How a wait among the frames ended. Exhaustive: there may be more, it is the time that was named, or nothing came for long.
 enum WaitEnd {
     Grown,
+    Known,
     Quiet,
 }
 
@@ -166,6 +178,7 @@ impl Reader {
             until: Until::Never,
             seen: (false, false),
             sent,
+            known_at: None,
             at: ReaderStage::Behind,
             piece,
             _place: place,
@@ -222,9 +235,9 @@ impl Reader {
                     }
                 }
                 ReaderStage::Live(_) => self.live().await,
-                ReaderStage::Journal { head } => {
-                    let head = *head;
-                    self.look(head).await;
+                ReaderStage::Journal(place) => {
+                    let place = *place;
+                    self.look(place).await;
                 }
             }
         }
@@ -241,6 +254,7 @@ impl Reader {
     }
 
     async fn live(&mut self) {
+        let known_at = self.known_at;
         let ReaderStage::Live(live) = &mut self.at else { return };
         // First: what comes after the look is a change.
         live.grown.mark_unchanged();
@@ -256,8 +270,9 @@ impl Reader {
                 self.say("missed", &data);
                 self.at = ReaderStage::Behind;
             }
-            FoundFrames::Nothing => match live.wait().await {
+            FoundFrames::Nothing => match live.wait(known_at).await {
                 WaitEnd::Grown => {}
+                WaitEnd::Known => self.end_if_at_rest().await,
                 WaitEnd::Quiet => self.keep_alive().await,
             },
             FoundFrames::Closed => self.leave().await,
@@ -318,7 +333,7 @@ impl Reader {
     }
 
     /// Waits until there is more in the journal, or the session is opened here.
-    async fn look(&mut self, head: u64) {
+    async fn look(&mut self, place: JournalPlace) {
         let host = Arc::clone(&self.host);
         let mut opens = host.opens();
         let looked = async {
@@ -331,14 +346,16 @@ impl Reader {
                     continue;
                 }
                 match host.store.open(&self.session).await {
-                    Ok(row) if row.head == head => {}
+                    Ok(row) if (row.head, row.epoch) == place => {}
                     Ok(_) | Err(_) => return,
                 }
             }
         };
-        match timeout(KEEP_ALIVE, looked).await {
+        let silent = Instant::now() + KEEP_ALIVE;
+        match timeout_at(self.known_at.map_or(silent, |at| at.min(silent)), looked).await {
             Ok(()) if self.host.is_draining() => self.end("bye", &json!({"type": "bye", "reason": "drain"})),
             Ok(()) => self.at = ReaderStage::Behind,
+            Err(_elapsed) if Instant::now() < silent => self.end_if_at_rest().await,
             Err(_elapsed) => self.keep_alive().await,
         }
     }
@@ -370,13 +387,13 @@ mod tests {
             Seat { tail: Arc::clone(&tail), next: joined.next, recorded: None, partial: joined.partial };
         let mut live = LiveReader::of(seat);
         let begun = Instant::now();
-        assert!(matches!(live.wait().await, WaitEnd::Quiet));
+        assert!(matches!(live.wait(None).await, WaitEnd::Quiet));
         assert_eq!(begun.elapsed(), KEEP_ALIVE);
         tokio::time::advance(KEEP_ALIVE / 2).await;
         tail.show(Frame::unrecorded(Bytes::from_static(b"data: 1\n\n")));
-        assert!(matches!(live.wait().await, WaitEnd::Grown));
+        assert!(matches!(live.wait(None).await, WaitEnd::Grown));
         live.read = Instant::now();
-        assert!(matches!(live.wait().await, WaitEnd::Quiet));
+        assert!(matches!(live.wait(None).await, WaitEnd::Quiet));
         assert_eq!(live.read - begun, KEEP_ALIVE * 5 / 2);
     }
 

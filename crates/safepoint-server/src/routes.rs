@@ -17,7 +17,10 @@ use futures_core::future::BoxFuture;
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use safepoint::raw::trace::{self, TraceContext};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use tokio::time::timeout;
 
 use crate::{
@@ -278,10 +281,11 @@ impl Call {
     /// The body.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is none; `invalid_body`, if it is no object.
     pub(crate) fn body<T: DeserializeOwned>(&self) -> Answered<T> {
         // A request without a body asks for what an empty object asks for.
         let body: &[u8] = if self.body.is_empty() { b"{}" } else { &self.body };
+        is_object(body)?;
         Ok(serde_json::from_slice(body)?)
     }
 
@@ -307,6 +311,23 @@ impl Call {
     pub(crate) async fn session(&self) -> Answered<Kept> {
         self.by.session(self.param("session")).await
     }
+}
+
+/// Refuses a body that is JSON and no object: a list would be read as the values of the fields, in their order.
+///
+/// # Errors
+/// `invalid_body`.
+pub(crate) fn is_object(body: &[u8]) -> Answered<()> {
+    let is_object = body.trim_ascii_start().starts_with(b"{");
+    let is_json = || serde_json::from_slice::<IgnoredAny>(body).is_ok();
+    if is_object || !is_json() {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::BAD_REQUEST,
+        "invalid_body",
+        "the body is no JSON object, which is expected",
+    ))
 }
 
 /// An answer of this status.

@@ -102,3 +102,41 @@ async fn a_page_is_of_the_callers_sessions_alone() {
     }
     world.end().await;
 }
+
+/// S13.37, S13.19: one request looks at a bounded number of sessions; what it has not looked at is on the pages behind its own, which
+/// may be empty, and no task is on two of them.
+#[tokio::test]
+async fn a_page_looks_at_a_bounded_number_of_sessions() {
+    const OTHERS: usize = 20_001;
+    /// What one request may ask of the store: ten pieces of sessions, and what there is of the tasks.
+    const ASKED: usize = 40;
+    let store = FaultStore::unarmed(Arc::new(MemoryStore::default()), OperationFault::Refused);
+    let store = Arc::new(store);
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let agent = says((0..4).map(|_| Reply::text("Done."))).build();
+    let world = World::offered(agent, Arc::clone(&store) as _, folder, &[Surface::A2a]).await;
+    let mut made = Vec::new();
+    for number in 0..4 {
+        if number == 2 {
+            for _ in 0..OTHERS {
+                drop(store.create(NewSession::of(SessionId::fresh())).await.unwrap());
+            }
+        }
+        made.push(id(&world.client.completed(message(&format!("m-{number}"), "go")).await));
+    }
+    made.reverse();
+    let (mut pages, mut token) = (Vec::new(), String::new());
+    loop {
+        let before = store.asked();
+        let page = world.client.result("ListTasks", json!({"pageSize": 1, "pageToken": token})).await;
+        let asked = store.asked() - before;
+        assert!(asked < ASKED, "{asked} questions to the store for a page");
+        pages.push(page["tasks"].as_array().unwrap().iter().map(id).collect::<Vec<_>>());
+        token = page["nextPageToken"].as_str().unwrap().to_owned();
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(pages.concat(), made, "{pages:?}");
+    world.end().await;
+}

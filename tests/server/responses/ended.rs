@@ -7,9 +7,9 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_server::{Host, Surface};
-use safepoint_testkit::{tools::GateTools, wait};
+use safepoint_testkit::{script::ReplyFault, tools::GateTools, wait};
 
-use super::*;
+use super::{super::resumed::resumed, *};
 
 async fn cancelled(client: &Client, id: &Value) -> super::super::client::Reply {
     client.post(&format!("{RESPONSES}/{}/cancel", id.as_str().unwrap()), &json!({})).await
@@ -166,4 +166,48 @@ async fn a_wait_for_a_place_ends_with_the_server() {
     world.end().await;
     let said = waits.in_time("the answer").await.unwrap();
     assert_eq!((said.status, &said.body["status"]), (200, &json!("queued")), "{said:?}");
+}
+
+/// S13.34, S13.31: a response whose turn failed and runs again is as that turn is, also at the session's next owner. A cancel is one
+/// stop of that turn; then the response stays cancelled, whatever becomes of the turn.
+#[tokio::test]
+async fn a_failed_response_whose_turn_runs_again_is_cancelled() {
+    for is_restarted in [false, true] {
+        let refusing = ReplyFault::Status { status: 400, body: String::new(), headers: Vec::new() };
+        let (model, agent) = served([Reply::default().fault(refusing)]).await;
+        let mut world = World::of(agent.clone()).await;
+        let made = begun(&world.client, "go").await;
+        let session = made["metadata"]["safepoint_session"].as_str().unwrap().to_owned();
+        assert_eq!(over(&world, &made).await["status"], "failed");
+        let (mut one, mut two) = (model.gate(), model.gate());
+        if is_restarted {
+            let (store, folder) = world.end().await;
+            world = World::over(agent, store, folder).await;
+        }
+        resumed(&world, &session).await;
+        let request = one.request().in_time("the request of the resumed turn").await;
+        let again = retrieved(&world.client, &made["id"]).await;
+        assert_eq!((&again["status"], &again["error"]), (&json!("in_progress"), &Value::Null), "{again}");
+        let path = format!("{RESPONSES}/{}?stream=true", made["id"].as_str().unwrap());
+        let mut stream = world.client.stream("GET", &path, &[], None).await;
+        stream.until("response.in_progress").await;
+        let reply = cancelled(&world.client, &made["id"]).await;
+        request.peer_closed().in_time("the end of the model's stream").await;
+        assert_eq!((reply.status, &reply.body["status"]), (200, &json!("cancelled")), "{reply:?}");
+        let read = stream.rest().await;
+        assert_eq!(read.last().unwrap().event, "response.incomplete", "{read:?}");
+        assert!(read.iter().all(|sent| sent.event != "response.failed"), "{read:?}");
+        let stop = async |number: u64| {
+            world.client.get(&format!("/v1/sessions/{session}/stops/{number}")).await.status
+        };
+        assert_eq!((stop(1).await, stop(2).await), (200, 404));
+        resumed(&world, &session).await;
+        two.request().in_time("the request of the turn that runs once more").await;
+        two.headers();
+        two.script(&Reply::text("Late."));
+        two.finish();
+        assert_eq!(world.rest(&session, 1).await["outcome"], "completed");
+        assert_eq!(retrieved(&world.client, &made["id"]).await["status"], "cancelled");
+        world.end().await;
+    }
 }

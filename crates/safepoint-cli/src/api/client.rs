@@ -198,10 +198,8 @@ impl ServerApi {
             };
             all.extend(data.iter().cloned());
             match page["next"].as_str() {
-                // The same page again is the end.
-                Some(next) if !data.is_empty() && after.as_deref() != Some(next) => {
-                    after = Some(next.to_owned())
-                }
+                // The same page again is the end; an empty one is not.
+                Some(next) if after.as_deref() != Some(next) => after = Some(next.to_owned()),
                 _ => break,
             }
         }

@@ -1,16 +1,17 @@
 //! Lists tasks: those of a context, or of all sessions of the agent that the caller sees.
 //!
-//! **Invariants**: the task that changed last is first; a page continues behind the last task of the page before, whatever has changed
-//! since.
+//! **Invariants**: of each part of the sessions the task that changed last is first; a page continues behind the last task of the page
+//! before, whatever has changed since; one request looks at one part, which is bounded.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use safepoint::raw::store::ItemState as RowState;
+use safepoint::raw::store::{ItemState as RowState, PageCursor};
 use serde_json::{Value, json};
 
 use super::{
     message::{HistoryLength, count, field, text, wrong},
+    page::{PageStart, SessionPart, TaskPlace},
     task::{TaskState, TaskView, context_key, session_named},
 };
 use crate::{
@@ -22,8 +23,11 @@ use crate::{
 /// How many tasks are listed, unless it is said, and at most.
 const PAGE: usize = 50;
 const MOST: usize = 100;
-/// How many of the caller's sessions are looked at, those that changed last.
+/// How many of the caller's sessions one request looks at, and how many sessions for that.
 const SESSIONS: usize = 500;
+const ROWS: usize = 5_000;
+/// How many of them are read at once.
+const READ: usize = 500;
 
 /// What of all tasks is meant.
 struct TaskFilter {
@@ -31,14 +35,10 @@ struct TaskFilter {
     state: Option<TaskState>,
     since: Option<Timestamp>,
     size: usize,
-    /// The place of the last task of the page before.
-    after: Option<TaskPlace>,
+    start: PageStart,
     history: HistoryLength,
     has_artifacts: bool,
 }
-
-/// The place of a task among all: when it changed, and its name.
-type TaskPlace = (Timestamp, String);
 
 /// The page that is meant.
 ///
@@ -50,7 +50,9 @@ type TaskPlace = (Timestamp, String);
 pub(super) async fn list(by: &Caller, agent: &str, params: &Value) -> Answered<Value> {
     let filter = TaskFilter::read(params)?;
     let mut found: Vec<(TaskPlace, TaskView)> = Vec::new();
-    for kept in sessions(by, agent, filter.context.as_deref()).await? {
+    let PageStart { part, after } = &filter.start;
+    let (sessions, end) = sessions(by, agent, filter.context.as_deref(), part).await?;
+    for kept in sessions {
         let all = ReadItems::of(&by.host, kept.id()).await?;
         for number in tasks(&all) {
             let task = KeptItem { kept: kept.clone(), number };
@@ -65,41 +67,67 @@ pub(super) async fn list(by: &Caller, agent: &str, params: &Value) -> Answered<V
     }
     found.sort_by(|one, other| other.0.cmp(&one.0));
     let total = found.len();
-    let behind =
-        found.into_iter().filter(|(place, _)| filter.after.as_ref().is_none_or(|after| place < after));
+    let behind = found.into_iter().filter(|(place, _)| after.as_ref().is_none_or(|after| place < after));
     let mut page: Vec<_> = behind.take(filter.size + 1).collect();
     let is_more = page.len() > filter.size;
     page.truncate(filter.size);
-    let next = page.last().filter(|_| is_more).map(|(place, _)| token(place)).unwrap_or_default();
+    let next = match (page.last().filter(|_| is_more), end) {
+        (Some((place, _)), to) => {
+            let part = SessionPart { to, ..part.clone() };
+            PageStart { part, after: Some(place.clone()) }.token()
+        }
+        (None, Some(end)) => {
+            let part = SessionPart { after: Some(end), to: None };
+            PageStart { part, after: None }.token()
+        }
+        (None, None) => String::new(),
+    };
     let tasks: Vec<Value> = page.iter().map(|(_, view)| filter.shown(view)).collect();
     Ok(json!({"tasks": tasks, "nextPageToken": next, "pageSize": filter.size, "totalSize": total}))
 }
 
-/// The sessions in question, those that changed last first.
-async fn sessions(by: &Caller, agent: &str, context: Option<&str>) -> Answered<Vec<Kept>> {
+/// The sessions in question of this part, those that changed last first, and the last session of the part, if others may be behind it.
+async fn sessions(
+    by: &Caller,
+    agent: &str,
+    context: Option<&str>,
+    part: &SessionPart,
+) -> Answered<(Vec<Kept>, Option<PageCursor>)> {
     if let Some(context) = context {
         let keyed = by.session_of(&context_key(agent, context));
         for id in [context, keyed.as_str()] {
             if let Some(kept) = session_named(by, agent, id).await? {
-                return Ok(vec![kept]);
+                return Ok((vec![kept], None));
             }
         }
     }
-    let (mut found, mut older) = (Vec::new(), None);
-    while found.len() < SESSIONS {
-        let rows = by.store().list(SESSIONS, older).await?;
-        let Some(last) = rows.last() else { break };
-        older = Some(last.older());
-        let kept = rows.into_iter().map(|row| Kept { setup: Setup::of(&row), row });
-        found.extend(kept.filter(|kept| {
-            kept.setup.agent == agent
-                && by.who.sees(&kept.setup.principal, &kept.setup.agent)
-                // One of another principal's, for a caller that sees them.
-                && context.is_none_or(|context| super::task::context(kept) == context)
-        }));
+    let is_meant = |kept: &Kept| {
+        kept.setup.agent == agent
+            && by.who.sees(&kept.setup.principal, &kept.setup.agent)
+            // One of another principal's, for a caller that sees them.
+            && context.is_none_or(|context| super::task::context(kept) == context)
+    };
+    let (mut found, mut older, mut looked) = (Vec::new(), part.after.clone(), 0);
+    loop {
+        let rows = by.store().list(READ, older.take()).await?;
+        let is_last = rows.len() < READ;
+        for row in rows {
+            let place = row.older();
+            if part.to.as_ref().is_some_and(|to| place.updated < to.updated) {
+                return Ok((found, part.to.clone()));
+            }
+            let kept = Kept { setup: Setup::of(&row), row };
+            found.extend(Some(kept).filter(is_meant));
+            looked += 1;
+            if found.len() == SESSIONS || looked == ROWS || part.to.as_ref() == Some(&place) {
+                return Ok((found, Some(place)));
+            }
+            older = Some(place);
+        }
+        if is_last {
+            return Ok((found, None));
+        }
     }
-    found.truncate(SESSIONS);
-    Ok(found)
 }
 
 /// The items of a session that are tasks: those of its turns, and those that wait for one.
@@ -124,14 +152,17 @@ impl TaskFilter {
         };
         let since = text(params, "statusTimestampAfter").map(|text| text.parse());
         let since = since.transpose().map_err(|_no_time| wrong("statusTimestampAfter"))?;
-        let after = text(params, "pageToken").map(|text| place(&text).ok_or_else(|| wrong("pageToken")));
+        let start = match text(params, "pageToken") {
+            Some(token) => PageStart::parse(&token).ok_or_else(|| wrong("pageToken"))?,
+            None => PageStart::default(),
+        };
         let artifacts = field(params, "includeArtifacts");
         Ok(Self {
             context: text(params, "contextId"),
             state,
             since,
             size,
-            after: after.transpose()?,
+            start,
             history: HistoryLength::read(params)?,
             has_artifacts: artifacts.as_bool().unwrap_or_else(|| artifacts.as_str() == Some("true")),
         })
@@ -148,13 +179,4 @@ impl TaskFilter {
         }
         task
     }
-}
-
-fn token(place: &TaskPlace) -> String {
-    format!("{}~{}", place.0.as_microsecond(), place.1)
-}
-
-fn place(token: &str) -> Option<TaskPlace> {
-    let (at, name) = token.split_once('~')?;
-    Some((Timestamp::from_microsecond(at.parse().ok()?).ok()?, name.to_owned()))
 }

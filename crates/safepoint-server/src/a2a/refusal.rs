@@ -85,7 +85,7 @@ impl A2aRefusal {
         let of = |code, status| Self { code, status, reason: None };
         match (code, http) {
             ("no_json", _) => of(-32700, "INVALID_ARGUMENT"),
-            ("no_request", _) => of(-32600, "INVALID_ARGUMENT"),
+            ("no_request" | "invalid_body", _) => of(-32600, "INVALID_ARGUMENT"),
             ("no_such_method" | "no_such_route", _) => of(-32601, "NOT_FOUND"),
             (_, StatusCode::BAD_REQUEST) => of(-32602, "INVALID_ARGUMENT"),
             (_, StatusCode::CONFLICT) => of(-32602, "FAILED_PRECONDITION"),

@@ -20,6 +20,7 @@ use crate::{
 pub(super) async fn answer(call: Call) -> Answered<Response> {
     let request: Value = match call.body() {
         Ok(request) => request,
+        Err(problem) if problem.code() == "invalid_body" => return refused(&Value::Null, &problem),
         Err(_no_json) => {
             let problem = Problem::new(StatusCode::BAD_REQUEST, "no_json", "the body is no JSON");
             return refused(&Value::Null, &problem);

@@ -164,7 +164,7 @@ impl Caller {
         if let Some((open, id)) = open.as_ref().and_then(|open| Some((open, open.handle().item_of(item)?))) {
             let handle = open.handle();
             let run = handle.current_turn();
-            let stop = handle.stop_item(id, request, queue);
+            let stop = handle.stop_item(id, request.clone(), queue);
             let stored = number(stop.recorded().await);
             return match stop.asked().await {
                 ItemStopAck::Withdrawn => Ok(StoppedItem::Withdrawn),
@@ -174,17 +174,42 @@ impl Caller {
                     let is_recorded = stored.is_some();
                     Ok(StoppedItem::Stopping(ReachedTurn { turn, run, number: stored, is_recorded }))
                 }
-                ItemStopAck::TooLate => Err(self.item_at_rest(kept, item).await?),
+                ItemStopAck::TooLate => self.stop_again(kept, item, request).await,
             };
         }
-        self.stop_item_in_store(kept, item, StoredStop::Item(item, request, queue)).await
+        self.stop_item_in_store(kept, item, (request, queue)).await
+    }
+
+    /// Stops the turn of an item that was over for its owner, if that runs again: it was resumed.
+    async fn stop_again(&self, kept: &Kept, item: u64, request: StopRequest) -> Answered<StoppedItem> {
+        let found = view(&self.host, kept.id(), item).await?;
+        match turn_of(&found).filter(|_| self.may_stop(kept, &found)) {
+            Some(turn) => Ok(StoppedItem::Stopping(self.stop_turn(kept, Some(turn), request).await?)),
+            None => {
+                let outcome = found.outcome.unwrap_or("not known");
+                let detail = format!("item-{item} was over before the stop: {outcome}");
+                Err(Problem::conflict("too_late", detail).with("outcome", outcome))
+            }
+        }
+    }
+
+    /// Whether something of the item is left to stop. That its turn runs again is known here before it is recorded.
+    pub(crate) fn may_stop(&self, kept: &Kept, item: &ItemAnswer) -> bool {
+        let running = || self.host.opened(kept.id())?.handle().current_turn();
+        !item.is_over() || turn_of(item).is_some_and(|turn| running().is_some_and(|view| view.turn == turn))
     }
 
     /// Stops an item of another process, of an earlier owner, or of none, through the store.
-    async fn stop_item_in_store(&self, kept: &Kept, item: u64, stop: StoredStop) -> Answered<StoppedItem> {
+    async fn stop_item_in_store(
+        &self,
+        kept: &Kept,
+        item: u64,
+        (request, queue): (StopRequest, QueueAfterStop),
+    ) -> Answered<StoppedItem> {
         let Some(was) = self.stored_item(kept, item).await? else {
-            return Err(self.item_at_rest(kept, item).await?);
+            return self.stop_again(kept, item, request).await;
         };
+        let stop = StoredStop::Item(item, request, queue);
         let number = match store_stop(self.store(), kept.id(), &stop).await {
             Err(Error::ItemElsewhere(_)) => return Err(Problem::no_such("item")),
             stored => stored?,
@@ -272,13 +297,6 @@ impl Caller {
         }
     }
 
-    /// The item was over before the stop.
-    async fn item_at_rest(&self, kept: &Kept, item: u64) -> Answered<Problem> {
-        let outcome = view(&self.host, kept.id(), item).await?.outcome.unwrap_or("not known");
-        let detail = format!("item-{item} was over before the stop: {outcome}");
-        Ok(Problem::conflict("too_late", detail).with("outcome", outcome))
-    }
-
     /// Whether the turn that is meant has ended.
     async fn too_late(&self, kept: &Kept, meant: Option<TurnId>) -> Answered<Option<Problem>> {
         let Some(meant) = meant else { return Ok(None) };
@@ -339,6 +357,10 @@ impl Caller {
             sleep(LOOK.min(over.saturating_duration_since(Instant::now()))).await;
         }
     }
+}
+
+fn turn_of(item: &ItemAnswer) -> Option<TurnId> {
+    item.turn.as_ref()?.parse().ok()
 }
 
 fn number(persistence: StopPersistence) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use safepoint::{
     Receipt,
     approval::Decision,
@@ -92,12 +92,28 @@ pub(crate) async fn turns(store: &dyn Store, session: &SessionId) -> Result<Turn
     Ok(turns)
 }
 
+/// How long it takes until it is known whether a turn that an earlier owner left is cut. `None`: it is known.
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn known_in(store: &dyn Store, session: &SessionId) -> Result<Option<Duration>, Error> {
+    Ok(time_left(&store.tenures(session).await?))
+}
+
+/// What is left of the newest owner's time.
+fn time_left(tenures: &[Tenure]) -> Option<Duration> {
+    let had = Timestamp::now().duration_since(tenures.last()?.at);
+    // By the clock of another machine it may be longer.
+    let had = Duration::try_from(had).unwrap_or_default();
+    (had <= BEGINS_AGAIN).then(|| BEGINS_AGAIN - had)
+}
+
 /// Which of them have no end and get none: a later one has begun, or a later owner has the session.
 fn find_cut(turns: &mut Turns, tenures: &[Tenure]) {
-    let had_time = tenures.last().is_some_and(|newest| {
-        Timestamp::now().duration_since(newest.at)
-            > SignedDuration::try_from(BEGINS_AGAIN).unwrap_or_default()
-    });
+    let had_time = time_left(tenures).is_none();
     for (at, (number, turn)) in turns.iter_mut().rev().enumerate() {
         turn.is_left = tenures.last().is_some_and(|newest| epoch_at(tenures, turn.last) < newest.epoch);
         let is_over = at > 0 || turn.is_left && had_time;

@@ -14,14 +14,14 @@ use tokio::sync::watch;
 use super::{head, link::LinkState, reply, sessions::SessionOwner, tool::AgentTool};
 use crate::{
     problem::{Answered, Problem},
-    routes::Call,
+    routes::{Call, is_object},
     surface::Surface,
 };
 
 /// Answers a request.
 ///
 /// # Errors
-/// `no_such_agent`, `no_such_session`, and `too_many_sessions`.
+/// `no_such_agent`, `no_such_session`, `invalid_body`, and `too_many_sessions`.
 ///
 /// # Cancel safety
 /// What it asked for may have begun.
@@ -33,6 +33,9 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     let sessions = &call.by.host.mcp;
     let owner = SessionOwner::of(&agent, &call.by.who);
     let body = call.bytes();
+    if call.method == Method::POST {
+        is_object(&body)?;
+    }
     let message = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let is_post = call.method == Method::POST;
     let is_delete = call.method == Method::DELETE;

@@ -3,16 +3,22 @@
 use std::sync::Arc;
 
 use safepoint::{
+    event::Fact,
+    ids::TurnId,
     raw::{JournalFact, line::JournalEncoder, read_journal},
     store::{SessionRow, Store},
 };
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{LiveReader, Reader, ReaderStage, Until};
 use crate::{
     answer::ItemState,
     caller::items::view,
-    host::{HostState, read::epoch_at},
+    host::{
+        HostState,
+        read::{self, epoch_at},
+    },
     lines::{Ends, EventPlace, Frame, frame_of},
     problem::Answered,
 };
@@ -24,8 +30,11 @@ impl Reader {
             Some(open) => open.join().await,
             None => None,
         };
+        let end = self.end_of_item().await?;
         let row = self.host.store.open(&self.session).await?;
         let (upto, partial) = match &seat {
+            // What comes behind it is of other items.
+            _ if end.is_some() => (end, None),
             Some(seat) => (seat.recorded, seat.partial.clone()),
             None => (row.head.checked_sub(1), None),
         };
@@ -35,13 +44,38 @@ impl Reader {
         }
         self.at = match seat {
             _ if is_over => ReaderStage::Over,
+            // One that runs again meanwhile has more to read.
+            _ if end.is_some() => ReaderStage::Behind,
             Some(seat) => ReaderStage::Live(LiveReader::of(seat)),
-            None => ReaderStage::Journal { head: row.head },
+            None => ReaderStage::Journal((row.head, row.epoch)),
         };
         if !is_over {
             self.end_if_at_rest().await;
         }
         Ok(())
+    }
+
+    /// Where the turn of the item that it ends with has its end, if that is at rest: the position of its last record.
+    async fn end_of_item(&self) -> Answered<Option<u64>> {
+        let Until::Item(number) = self.until else { return Ok(None) };
+        let found = view(&self.host, &self.session, number).await?;
+        let turn = found.turn.and_then(|turn| turn.parse::<TurnId>().ok());
+        let Some(turn) = turn.filter(|_| found.state == ItemState::Rest) else { return Ok(None) };
+        let (mut ended, mut last) = (None, None);
+        read_journal(&*self.host.store, &self.session, |step| match step.what {
+            Ok(JournalFact::Ended { turn: of, .. }) if of == turn => ended = Some(step.position),
+            Ok(JournalFact::Planned { turn: of, .. }) if of == turn => last = Some(step.position),
+            Ok(JournalFact::Fact { turn: of, path, fact, .. }) if of == turn => {
+                last = Some(step.position);
+                if path.is_root() && matches!(*fact, Fact::AttemptOpened { .. }) {
+                    // It runs again.
+                    ended = None;
+                }
+            }
+            _ => {}
+        })
+        .await?;
+        Ok(ended.or(last))
     }
 
     /// Sends the records behind the last one up to this position, and returns whether one of them ends the stream.
@@ -82,13 +116,19 @@ impl Reader {
         Ok(is_over)
     }
 
-    /// An item that is at rest already, or a turn, has no event to wait for.
+    /// An item that is at rest already has no event to wait for. One whose turn runs nowhere has none either, if nothing takes that up.
     pub(super) async fn end_if_at_rest(&mut self) {
-        if let Until::Item(number) = self.until
-            && let Ok(found) = view(&self.host, &self.session, number).await
-            && found.state == ItemState::Rest
-        {
-            self.end_with_item(number).await;
+        let Until::Item(number) = self.until else { return };
+        self.known_at = None;
+        // What cannot be read now is looked for at the next sign of life.
+        let Ok(found) = view(&self.host, &self.session, number).await else { return };
+        match found.state {
+            ItemState::Rest => self.end_with_item(number).await,
+            ItemState::Accepted if found.turn.is_some() => {
+                let left = read::known_in(&*self.host.store, &self.session).await.ok().flatten();
+                self.known_at = left.map(|left| Instant::now() + left);
+            }
+            ItemState::Accepted | ItemState::Running => {}
         }
     }
 

@@ -68,17 +68,16 @@ pub(super) struct TurnFacts {
     pub(super) is_stop_requested: bool,
 }
 
+impl TurnFacts {
+    fn of(status: ResponseStatus) -> Self {
+        let (turn, outcome, receipt, survivors) = (None, None, None, None);
+        Self { status, turn, outcome, receipt, survivors, is_stop_requested: false }
+    }
+}
+
 impl Fold {
     /// The response of this part of the agent's session, for a client that has read up to the number `after`.
     pub(super) fn of(session: &str, agent: &str, part: ResponsePart, after: Option<u64>) -> Self {
-        let facts = TurnFacts {
-            status: ResponseStatus::Queued,
-            turn: None,
-            outcome: None,
-            receipt: None,
-            survivors: None,
-            is_stop_requested: false,
-        };
         Self {
             session: session.to_owned(),
             agent: agent.to_owned(),
@@ -95,7 +94,7 @@ impl Fold {
             passed: None,
             last: 0,
             record: None,
-            facts,
+            facts: TurnFacts::of(ResponseStatus::Queued),
         }
     }
 
@@ -146,9 +145,8 @@ impl Fold {
         let all = match &*event.kind {
             "approval_asked" => self.asks(event),
             "approval_decided" => self.decided(data),
-            // It runs again: what was alive of it is not what is.
             "run_started" if event.is_root() => {
-                self.facts.survivors = None;
+                self.again();
                 Vec::new()
             }
             "turn_quiet" => {
@@ -184,6 +182,16 @@ impl Fold {
         // Behind all that has streamed behind the last record, of which the journal may have nothing.
         let number = self.record.map_or(self.last.max(1) + 1, |record| place(record + 1) - 1);
         self.sent(vec![whole(number, self.facts.status.event())])
+    }
+
+    /// Its turn runs again: what was alive of it is not what is, and a failure is none any more.
+    fn again(&mut self) {
+        self.facts.survivors = None;
+        if self.facts.status == ResponseStatus::Failed {
+            self.stage = FoldStage::Within;
+            let (turn, status) = (self.facts.turn, ResponseStatus::InProgress);
+            self.facts = TurnFacts { turn, ..TurnFacts::of(status) };
+        }
     }
 
     fn end(&mut self, status: ResponseStatus) {

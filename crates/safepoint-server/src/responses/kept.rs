@@ -121,17 +121,6 @@ impl KeptResponse {
         Ok(fold)
     }
 
-    /// Whether the end of its process has cut it for good.
-    ///
-    /// # Errors
-    /// The store's.
-    ///
-    /// # Cancel safety
-    /// Nothing is lost.
-    pub(super) async fn is_cut(&self) -> Answered<bool> {
-        Ok(self.item().await?.outcome == Some(CRASHED))
-    }
-
     async fn item(&self) -> Answered<ItemAnswer> {
         view(&self.by.host, self.kept.id(), self.number).await
     }
@@ -204,17 +193,17 @@ pub(super) async fn cancel(call: Call) -> Answered<Response> {
     let over = Instant::now() + CANCEL_WITHIN;
     let response = KeptResponse::find(&call.by, call.param("response")).await?;
     let fold = response.folded().await?;
+    let (by, kept) = (&call.by, &response.kept);
+    // Its turn may run again.
+    let may_stop = by.may_stop(kept, &response.item().await?);
     match fold.facts.status {
-        // Its turn may run again.
-        ResponseStatus::Cancelled if response.item().await?.is_over() => {
+        ResponseStatus::Cancelled if !may_stop => {
             return json(StatusCode::OK, &response.shown(&fold).await?);
         }
-        ResponseStatus::Completed | ResponseStatus::Failed if !fold.is_asked() => {
-            return Err(too_late(&fold));
-        }
+        ResponseStatus::Failed if !may_stop => return Err(too_late(&fold)),
+        ResponseStatus::Completed if !fold.is_asked() => return Err(too_late(&fold)),
         _ => {}
     }
-    let (by, kept) = (&call.by, &response.kept);
     Load::count(&by.load.stops);
     // At once: at its next safe point it would often be completed.
     let request = StopAsk { mode: Some("now".to_owned()), ..StopAsk::default() }.request(by.who.name())?;

@@ -11,7 +11,6 @@ use super::{
     kept::KeptResponse,
 };
 use crate::{
-    answer::CRASHED,
     caller::items::view,
     follow::{ItemEvent, ItemEvents, ShownEvent, recorded},
     load::ReaderPlace,
@@ -75,10 +74,7 @@ impl EventStream {
         while self.stage == StreamStage::Within {
             // A stream that the server ends without a last event continues where a client asks again.
             let events = match self.events.next().await {
-                Ok(ItemEvent::KeepAlive) if !self.response.is_cut().await.ok()? => {
-                    return Some(Bytes::from_static(sse::KEPT_ALIVE));
-                }
-                Ok(ItemEvent::KeepAlive) => self.fold.rest(Some(CRASHED)),
+                Ok(ItemEvent::KeepAlive) => return Some(Bytes::from_static(sse::KEPT_ALIVE)),
                 Ok(ItemEvent::Shown(event)) => self.step(&event).await?,
                 Ok(ItemEvent::Rest(item)) => {
                     self.stage = StreamStage::Over;
@@ -101,6 +97,10 @@ impl EventStream {
 
     async fn step(&mut self, event: &ShownEvent) -> Option<Vec<Numbered>> {
         self.read = event.position.or(self.read);
+        if event.kind == "turn_ended" && event.data["outcome"] == "failed" && self.runs_again(event).await? {
+            // It is not over with that.
+            return Some(Vec::new());
+        }
         if event.kind == "turn_ended" && event.data["outcome"] == "suspended" {
             let KeptResponse { by, kept, number, .. } = &self.response;
             let item = view(&by.host, kept.id(), *number).await.ok()?;
@@ -110,6 +110,14 @@ impl EventStream {
             }
         }
         Some(self.fold.step(event))
+    }
+
+    /// Whether its turn was resumed behind this end of it.
+    async fn runs_again(&self, end: &ShownEvent) -> Option<bool> {
+        let KeptResponse { by, kept, number, .. } = &self.response;
+        let all = recorded(by.store(), kept.id(), *number).await.ok()?;
+        let is_again = |event: &ShownEvent| event.kind == "run_started" && event.is_root();
+        Some(all.iter().any(|event| event.position > end.position && is_again(event)))
     }
 
     /// What is recorded and was not read, where the item was at rest before that was shown.

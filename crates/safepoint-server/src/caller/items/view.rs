@@ -29,6 +29,8 @@ pub(crate) struct ReadItems {
     is_asked: bool,
     /// Whether a process that may be alive has the session.
     is_held: bool,
+    /// The turn that runs here. Read before the turns: that it runs again may not be recorded yet, but its end would be.
+    running: Option<TurnId>,
 }
 
 impl ReadItems {
@@ -42,7 +44,7 @@ impl ReadItems {
     pub(crate) async fn of(host: &Arc<HostState>, session: &SessionId) -> Answered<Self> {
         let open = host.opened(session);
         let inbox = host.store.inbox(session).await?;
-        let fates = open.map(|open| open.fates()).unwrap_or_default();
+        let fates = open.as_ref().map(|open| open.fates()).unwrap_or_default();
         Self::behind(host, session, (inbox, fates)).await
     }
 
@@ -52,12 +54,21 @@ impl ReadItems {
         (inbox, fates): (Vec<InboxRow>, HashMap<u64, ItemOutcome>),
     ) -> Answered<Self> {
         let store = &*host.store;
+        let running = host.opened(session).and_then(|open| open.handle().current_turn());
         let turns = read::turns(store, session).await?;
         let waits = turns.values().any(|turn| matches!(turn.outcome, Some(ItemOutcome::Suspended(_))));
         let is_open = |row: &ApprovalRow| row.state == ApprovalState::Open;
         let is_asked = waits && store.approvals(session).await?.iter().any(is_open);
         let is_held = is_held(&store.open(session).await?);
-        Ok(Self { session: session.clone(), inbox, fates, turns, is_asked, is_held })
+        Ok(Self {
+            session: session.clone(),
+            inbox,
+            fates,
+            turns,
+            is_asked,
+            is_held,
+            running: running.map(|view| view.turn),
+        })
     }
 
     /// Where this one is.
@@ -78,7 +89,8 @@ impl ReadItems {
         };
         let is_decided = matches!(outcome, Some(ItemOutcome::Suspended(_))) && !self.is_asked;
         let is_there = row.is_some() || found.is_some();
-        let is_cut = outcome.is_none() && found.is_some_and(|(_, turn)| turn.is_cut);
+        let is_cut =
+            outcome.is_none() && found.is_some_and(|(turn, read)| read.is_cut && self.running != Some(turn));
         let (state, words) = match outcome {
             Some(outcome) if !is_decided => (ItemState::Rest, Some(outcome_words(outcome))),
             _ if is_cut => (ItemState::Rest, Some((CRASHED, None, None))),
@@ -104,6 +116,9 @@ impl ReadItems {
 
     /// Whether the turn that has an item may run: the last one has those that are in no plan.
     fn runs(&self, found: Option<(TurnId, &TurnRead)>) -> bool {
+        if found.is_some_and(|(turn, _)| self.running == Some(turn)) {
+            return true;
+        }
         let turn = found.map(|(_, turn)| turn).or_else(|| self.turns.values().last());
         self.is_held && turn.is_some_and(|turn| !turn.is_left)
     }
@@ -143,5 +158,26 @@ pub(super) fn waiting(session: &SessionId, number: u64) -> ItemAnswer {
         returned: None,
         answer: None,
         stopped_by: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S13.34: a turn that runs here is not cut, though no record says yet that it runs again.
+    #[test]
+    fn a_turn_that_runs_here_is_not_cut() {
+        let mut read = TurnRead::default();
+        (read.items, read.is_cut, read.is_left) = (vec![1], true, true);
+        let shown = |running: Option<TurnId>| {
+            let (session, turns) = (SessionId::from("ses_1"), Turns::from([(1, read.clone())]));
+            let (inbox, fates) = (Vec::new(), HashMap::new());
+            let all = ReadItems { session, inbox, fates, turns, is_asked: false, is_held: true, running };
+            let answer = all.answer(1);
+            (answer.state, answer.outcome)
+        };
+        assert_eq!(shown(None), (ItemState::Rest, Some(CRASHED)));
+        assert_eq!(shown(Some(TurnId::new(1))), (ItemState::Running, None));
     }
 }
