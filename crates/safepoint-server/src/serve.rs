@@ -1,10 +1,15 @@
 //! A server of its own: it listens, bounds connections and heads, and drops a client that reads nothing.
 
 use std::{
-    fmt, io,
+    fmt,
+    future::poll_fn,
+    io,
     net::SocketAddr,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -27,11 +32,15 @@ use crate::{
     access::Access,
     host::Host,
     routes::{OverTls, router},
+    sse,
 };
 
+mod streams;
 mod tls;
 
 pub use tls::Tls;
+
+use self::streams::StreamThreads;
 
 /// How many connections there may be.
 const CONNECTIONS: usize = 4_096;
@@ -99,6 +108,7 @@ impl HostServer {
         let (scope, quiet) = Scope::root();
         let (last, over_for_all) = watch::channel(false);
         let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let streams = Arc::new(StreamThreads::default());
         let asked = self.host.drain_asked();
         let (over, asked) = (pin!(over), pin!(asked));
         // Whichever is first ends the listening; the other one has nothing to lose.
@@ -108,9 +118,14 @@ impl HostServer {
                 let place = Arc::clone(&places).acquire_owned().await.expect("no place is closed");
                 match self.listener.accept().await {
                     Ok((stream, _from)) => {
-                        let (router, over) = (self.router.clone(), over_for_all.clone());
-                        let tls = self.tls.clone();
-                        drop(scope.spawn("connection", connection(stream, router, (over, place), tls)));
+                        let (router, tls) = (self.router.clone(), self.tls.clone());
+                        let served = Serving {
+                            router,
+                            over: over_for_all.clone(),
+                            streams: Arc::clone(&streams),
+                            _place: place,
+                        };
+                        drop(scope.spawn("connection", connection(stream, served, tls)));
                     }
                     Err(_no_connection) => sleep(AGAIN).await,
                 }
@@ -146,54 +161,82 @@ impl LastAnswers {
     }
 }
 
-async fn connection(
-    stream: TcpStream,
+/// What serves one connection.
+struct Serving {
     router: Router,
-    (over, place): (watch::Receiver<bool>, OwnedSemaphorePermit),
-    tls: Option<Arc<Tls>>,
-) {
+    /// The host has drained: the answer that it is at is the last one.
+    over: watch::Receiver<bool>,
+    streams: Arc<StreamThreads>,
+    _place: OwnedSemaphorePermit,
+}
+
+async fn connection(stream: TcpStream, serving: Serving, tls: Option<Arc<Tls>>) {
     if stream.set_nodelay(true).is_err() {
         // It is served as it is.
     }
     let stream = Patient::new(stream);
     match tls {
-        None => serve(stream, router, (over, place)).await,
+        None => serving.serve(stream).await,
         Some(tls) => {
             let shakes = TlsAcceptor::from(tls.now()).accept(stream);
             // A client that speaks no TLS, or not in time, has no answer that it could read.
             if let Ok(Ok(stream)) = timeout(HEAD_WITHIN, shakes).await {
-                serve(stream, router, (over, place)).await;
+                serving.serve(stream).await;
             }
         }
     }
 }
 
-async fn serve(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    router: Router,
-    (mut over, _place): (watch::Receiver<bool>, OwnedSemaphorePermit),
-) {
-    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let mut router = router.clone();
-        async move { router.call(request.map(Body::new)).await }
-    });
-    let mut http = http1::Builder::new();
-    // A frame is small: it is copied behind the length that is sent before it, and written as one.
-    let http =
-        http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD).writev(false);
-    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let is_over = {
-        let over = pin!(over.wait_for(|is_over| *is_over));
-        // The connection first: one that has ended needs no end. The signal is looked at again by none.
-        match select(served.as_mut(), over).await {
-            Either::Left(_) => false,
-            Either::Right(_) => true,
+impl Serving {
+    /// Serves requests here, and from the first stream on among the threads of streams.
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let streamed = Arc::new(AtomicBool::new(false));
+        let (router, streams) = (self.router, Arc::clone(&streamed));
+        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+            let (mut router, streams) = (router.clone(), Arc::clone(&streams));
+            async move {
+                let answer = router.call(request.map(Body::new)).await;
+                // Relaxed: it is read by the task that polls this, after it has.
+                streams.fetch_or(answer.as_ref().is_ok_and(sse::is_stream), Ordering::Relaxed);
+                answer
+            }
+        });
+        let mut http = http1::Builder::new();
+        // A frame is small: it is copied behind the length that is sent before it, and written as one.
+        let http =
+            http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD).writev(false);
+        let mut served = Box::pin(http.serve_connection(TokioIo::new(stream), service));
+        let mut over = self.over;
+        let mut ended = Box::pin(async move {
+            let is_over = {
+                let over = pin!(over.wait_for(|is_over| *is_over));
+                // The connection first: one that has ended needs no end. The signal is looked at again by none.
+                match select(served.as_mut(), over).await {
+                    Either::Left(_) => false,
+                    Either::Right(_) => true,
+                }
+            };
+            if is_over {
+                served.as_mut().graceful_shutdown();
+                // A client that has gone has no use for its answer.
+                drop(served.await);
+            }
+        });
+        // Whether it has ended; otherwise it has begun to stream.
+        let has_ended = poll_fn(|cx| match ended.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(true),
+            // Relaxed: it is written in the poll above.
+            Poll::Pending if streamed.load(Ordering::Relaxed) => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        });
+        if has_ended.await {
+            return;
         }
-    };
-    if is_over {
-        served.as_mut().graceful_shutdown();
-        // A client that has gone has no use for its answer.
-        drop(served.await);
+        match self.streams.spawn(ended) {
+            // One that panicked has lost its client, as it would have here.
+            Ok(moved) => drop(moved.await),
+            Err(here) => here.await,
+        }
     }
 }
 
@@ -271,5 +314,64 @@ impl fmt::Debug for HostServer {
 impl fmt::Debug for LastAnswers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LastAnswers").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, mpsc};
+
+    use axum::routing::get;
+    use bytes::Bytes;
+    use futures_util::{StreamExt as _, stream};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+    use super::*;
+
+    /// How long the thread is held at most.
+    const HELD: Duration = Duration::from_secs(20);
+
+    /// S13.38: a stream that holds its thread is in the way of no request. Here requests have one thread, and so would streams
+    /// without those of their own.
+    #[tokio::test]
+    async fn a_stream_that_holds_its_thread_is_in_the_way_of_no_request() {
+        let (hold, held) = tokio::sync::oneshot::channel();
+        let (release, released) = mpsc::channel();
+        let ends = Arc::new(Mutex::new(Some((held, released))));
+        let streamed = move || {
+            let (held, released) = ends.lock().unwrap().take().unwrap();
+            let last = async move {
+                held.await.unwrap();
+                Bytes::from(format!("data: {:?}\n\n", released.recv_timeout(HELD)))
+            };
+            let first = stream::iter([Bytes::from_static(b"data: first\n\n")]);
+            async { sse::streamed(first.chain(stream::once(last))) }
+        };
+        let router = Router::new().route("/quick", get(async || "quick")).route("/stream", get(streamed));
+        let (_last, over) = watch::channel(false);
+        let (places, streams) = (Arc::new(Semaphore::new(2)), Arc::default());
+        let connect = async |path: &str| {
+            let (mut client, server) = duplex(HEAD);
+            let _place = Arc::clone(&places).acquire_owned().await.unwrap();
+            let (router, over, streams) = (router.clone(), over.clone(), Arc::clone(&streams));
+            tokio::spawn(Serving { router, over, streams, _place }.serve(server));
+            client.write_all(format!("GET {path} HTTP/1.0\r\nHost: here\r\n\r\n").as_bytes()).await.unwrap();
+            client
+        };
+        let mut reader = connect("/stream").await;
+        until(&mut reader, "first").await;
+        hold.send(()).unwrap();
+        until(&mut connect("/quick").await, "quick").await;
+        release.send(()).unwrap();
+        until(&mut reader, "data: Ok(())").await;
+    }
+
+    /// Reads until this has come.
+    async fn until(client: &mut DuplexStream, wanted: &str) {
+        let mut read = Vec::new();
+        while !String::from_utf8_lossy(&read).contains(wanted) {
+            let count = timeout(HELD * 2, client.read_buf(&mut read)).await.unwrap().unwrap();
+            assert!(count > 0, "it ended: {}", String::from_utf8_lossy(&read));
+        }
     }
 }

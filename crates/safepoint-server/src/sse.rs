@@ -13,6 +13,9 @@ use futures_util::stream;
 
 use crate::{lines::Frame, problem::Answered, reader::Reader};
 
+/// What such a stream is called in a head.
+const STREAM: &str = "text/event-stream";
+
 /// How soon a client comes back.
 const RETRY: &[u8] = b"retry: 1000\n\n";
 
@@ -52,10 +55,16 @@ pub(crate) fn streamed(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Re
     let pieces = futures_util::StreamExt::map(pieces, Ok::<Bytes, Infallible>);
     let mut response = Response::new(Body::from_stream(pieces));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(STREAM));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
+}
+
+/// Whether this announces a stream of events.
+pub(crate) fn is_stream(response: &Response) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(STREAM.as_bytes()))
 }
 
 /// For a stream whose end has come before it began: an `EventSource` does not come back.

@@ -75,8 +75,8 @@ pub(crate) async fn begins(exchange: &Exchange) {
     }
 }
 
-/// A server on a real socket, with threads of its own: what asks it, and the model that it calls, wait for no turn of its
-/// tasks, as if they were elsewhere.
+/// A server on a real socket. It has its threads, and what asks it and the model that it calls have others, as if those were
+/// elsewhere: they wait for none of its tasks.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     client: reqwest::Client,
@@ -165,7 +165,9 @@ fn serve(
             Some(Principal::new(value.strip_prefix("Bearer ")?, AccessScope::ALL).seeing_all())
         });
         let server = HostServer::bind(([127, 0, 0, 1], 0).into(), &host, access).await?;
-        drop(bound.send(server.address()));
+        if bound.send(server.address()).is_err() {
+            // What asked for it has gone: it ends with that.
+        }
         let ending = server.serve_until(async { drop(end.await) }).await;
         host.drain(GRACE).await;
         ending.finish().await;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::{
     body::{Body, BodyDataStream, to_bytes},
-    http::header,
     response::Response,
 };
 use bytes::Bytes;
@@ -13,12 +12,10 @@ use futures_core::future::BoxFuture;
 use futures_util::{StreamExt as _, stream};
 use tokio::time::timeout;
 
-use crate::sse::{KEPT_ALIVE, streamed};
+use crate::sse::{self, KEEP_ALIVE, KEPT_ALIVE, streamed};
 
 /// How long the head waits for the first message, whose kind it tells.
 const HEAD_WITHIN: Duration = Duration::from_secs(1);
-/// How often a stream without a message shows that it is there.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 type Answering = BoxFuture<'static, Response>;
 
@@ -49,17 +46,12 @@ async fn next(stage: LateStage) -> Option<(Bytes, LateStage)> {
         LateStage::Reading(body) => body,
         LateStage::Waiting(mut answering) => match timeout(KEEP_ALIVE, &mut answering).await {
             Err(_elapsed) => return Some((Bytes::from_static(KEPT_ALIVE), LateStage::Waiting(answering))),
-            Ok(response) if is_stream(&response) => response.into_body().into_data_stream(),
+            Ok(response) if sse::is_stream(&response) => response.into_body().into_data_stream(),
             Ok(response) => return Some((message(response.into_body()).await?, LateStage::Over)),
         },
     };
     let piece = body.next().await?.ok()?;
     Some((piece, LateStage::Reading(body)))
-}
-
-fn is_stream(response: &Response) -> bool {
-    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// A message that is the whole of its response.
@@ -70,7 +62,7 @@ async fn message(body: Body) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::StatusCode;
+    use axum::http::{StatusCode, header};
     use tokio::time::{Instant, sleep};
 
     use super::*;
