@@ -1,7 +1,5 @@
 //! `features`: every published crate with none of its features, and with each of them alone, without a warning.
 
-use std::process::Command;
-
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
@@ -28,7 +26,7 @@ fn check(package: &str, feature: Option<&str>) -> anyhow::Result<()> {
 
 /// What cargo says of the workspace.
 pub(crate) fn metadata() -> anyhow::Result<Value> {
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = cargo::command();
     command.args(["metadata", "--format-version", "1", "--locked"]).current_dir(source::root());
     let reported = command.output().context("cargo metadata could not be started")?;
     if !reported.status.success() {

@@ -4,13 +4,13 @@ use std::{
     collections::BTreeSet,
     fs,
     path::Path,
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, bail};
 
-use crate::{features, rust_version, source};
+use crate::{cargo, features, rust_version, source};
 
 /// How many crates the binary may be built of, with its default features. To raise it, measure a first build before and
 /// after, and say both in the commit.
@@ -53,7 +53,7 @@ pub(crate) fn first_minute(measured: Measured) -> anyhow::Result<()> {
     println!("{}", rust_version::check(&features::metadata()?)?);
     if measured == Measured::All {
         let place = source::root().join("target/first-minute");
-        cargo(&["fetch", "--locked"], &place)?;
+        cargo_at(&["fetch", "--locked"], &place)?;
         let demo = from_cold(&["run", "--release", "--", "demo"], &place)?;
         let dev = from_cold(&["build"], &place)?;
         from_cold(&["build", "--profile", "dist", "-p", "safepoint-cli"], &place)?;
@@ -93,7 +93,7 @@ const OWN: usize = 1;
 /// How many crates that is, each version once.
 fn crates(of: &[&str]) -> anyhow::Result<usize> {
     let args = ["tree", "--locked", "--prefix", "none", "--no-dedupe"];
-    let reported = Command::new(env!("CARGO")).args(args).args(of).current_dir(source::root()).output();
+    let reported = cargo::command().args(args).args(of).current_dir(source::root()).output();
     let reported = reported.context("cargo tree could not be started")?;
     if !reported.status.success() {
         bail!("cargo tree failed: {}", String::from_utf8_lossy(&reported.stderr).trim());
@@ -110,13 +110,13 @@ fn from_cold(args: &[&str], place: &Path) -> anyhow::Result<Duration> {
         fs::remove_dir_all(place).context("an earlier build could not be removed")?;
     }
     let begun = Instant::now();
-    cargo(args, place)?;
+    cargo_at(args, place)?;
     Ok(begun.elapsed())
 }
 
-fn cargo(args: &[&str], place: &Path) -> anyhow::Result<()> {
+fn cargo_at(args: &[&str], place: &Path) -> anyhow::Result<()> {
     println!("== cargo {}", args.join(" "));
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = cargo::command();
     command.args(args).current_dir(source::root()).env("CARGO_TARGET_DIR", place).stdin(Stdio::null());
     let status = command.status().context("cargo could not be started")?;
     if !status.success() {

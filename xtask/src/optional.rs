@@ -1,14 +1,11 @@
 //! `optional`: what the binary has by features that are off by default, tested; and that binary, for peers.
 
-use std::{
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::{path::PathBuf, process::Stdio};
 
 use anyhow::Context as _;
 use serde_json::Value;
 
-use crate::{source, watched};
+use crate::{cargo, source, watched};
 
 /// What is off by default.
 const FEATURES: &str = "serve,jwks,otel";
@@ -31,7 +28,7 @@ pub(crate) fn released() -> anyhow::Result<PathBuf> {
 }
 
 fn built(how: &[&str]) -> anyhow::Result<PathBuf> {
-    let output = Command::new(env!("CARGO"))
+    let output = cargo::command()
         .args(how)
         .args(["--message-format", "json"])
         .current_dir(source::root())

@@ -80,9 +80,7 @@ fn refuse_changes() -> anyhow::Result<()> {
 
 fn published() -> anyhow::Result<Vec<Crate>> {
     let asked = output(
-        Command::new(env!("CARGO"))
-            .args(["metadata", "--no-deps", "--format-version=1"])
-            .current_dir(source::root()),
+        cargo::command().args(["metadata", "--no-deps", "--format-version=1"]).current_dir(source::root()),
     )?;
     let asked: Value = serde_json::from_str(&asked).context("cargo metadata was not JSON")?;
     let all = asked["packages"].as_array().context("cargo metadata named no packages")?;

@@ -13,6 +13,8 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
+use crate::cargo;
+
 /// How long a test may run, in minutes, unless `SAFEPOINT_TEST_MINUTES` says it.
 const MINUTES: u64 = 5;
 /// After how long libtest says that a test runs long.
@@ -62,32 +64,32 @@ pub(crate) fn watched(args: &[String]) -> anyhow::Result<()> {
     let all = ["--workspace".to_owned()];
     let args = if args.is_empty() { &all[..] } else { args };
     println!("== cargo test {}", args.join(" "));
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = cargo::command();
     command.arg("test").args(args).stdout(Stdio::piped());
     if thread::available_parallelism().is_ok_and(|cores| cores.get() == 1) {
         // With one thread libtest says of no test that it runs long.
         command.env("RUST_TEST_THREADS", "2");
     }
-    let mut cargo = command.spawn().context("cargo test could not be started")?;
-    let said = cargo.stdout.take().context("its output is piped")?;
+    let mut child = command.spawn().context("cargo test could not be started")?;
+    let said = child.stdout.take().context("its output is piped")?;
     let seen = Arc::new(Mutex::new(Seen::new(Instant::now())));
     let notices = Arc::clone(&seen);
     let teller = thread::spawn(move || pass_on(said, &notices));
     let status = loop {
-        if let Some(status) = cargo.try_wait()? {
+        if let Some(status) = child.try_wait()? {
             break status;
         }
         thread::sleep(LOOK);
         let hang = seen.lock().unwrap_or_else(PoisonError::into_inner).hang(limit, Instant::now());
         let Some(tests) = hang else { continue };
-        let binaries = test_binaries(cargo.id());
+        let binaries = test_binaries(child.id());
         // A build says nothing for long, and hangs nowhere.
         if binaries.is_empty() {
             continue;
         }
         end(&binaries, &tests, limit);
-        cargo.kill()?;
-        cargo.wait()?;
+        child.kill()?;
+        child.wait()?;
         bail!(
             "a test hangs: {}",
             if tests.is_empty() { "its name is not known".into() } else { tests.join(", ") }
