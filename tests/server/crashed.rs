@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use safepoint::{
     Session, StopRequest,
     ids::{SessionId, TurnId},
-    raw::{StoredStop, store_stop},
+    raw::{StoredStop, store::MOST_TRIES, store_stop},
     session::ChatPlanner,
     store::{OwnerProcess, Store},
 };
@@ -98,6 +98,32 @@ async fn a_stop_of_a_turn_that_was_cut_says_so() {
     let number = store_stop(&*store, &SessionId::from(session.as_str()), &intent).await.unwrap();
     let stop = world.client.get(&format!("{path}/stops/{number}")).await.body;
     assert_eq!(stop["state"], "crashed", "{stop}");
+    world.end().await;
+}
+
+/// S13.39, S7.46: one whose owners died again and again is read, refuses what it is asked to do, and is taken again by a resume.
+#[tokio::test]
+async fn a_session_that_is_parked_is_taken_again_by_a_resume() {
+    let (session, store, folder, _owner) = cut(0).await;
+    let mut owners = Vec::new();
+    for _ in 1..MOST_TRIES {
+        let builder = Session::<String>::builder(ChatPlanner::new(says([]).build()));
+        let id = SessionId::from(session.as_str());
+        owners.push(builder.open(Arc::clone(&store), id, dead()).await.unwrap());
+    }
+    let world = World::over(says([Reply::text("Done.")]).build(), store, folder).await;
+    let path = format!("/v1/sessions/{session}");
+    for _ in 0..2 {
+        let refused = world.client.post(&format!("{path}/items"), &json!({"text": "one more"})).await;
+        assert_eq!((refused.status, &refused.body["code"]), (409, &json!("parked")), "{refused:?}");
+        assert!(refused.body["detail"].as_str().unwrap().contains("/resume"), "{refused:?}");
+    }
+    assert_eq!(world.client.get(&path).await.body["resumable"], "turn-1");
+    assert_eq!(world.client.post(&format!("{path}/resume"), &json!({})).await.status, 202);
+    assert_eq!(world.rest(&session, 1).await["outcome"], "completed");
+    let after = world.client.get(&path).await.body;
+    assert_eq!(after["waiting"], json!([]), "what was refused is not there: {after}");
+    assert_eq!(world.client.get(&format!("{path}/items/item-2")).await.status, 404);
     world.end().await;
 }
 

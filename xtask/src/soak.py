@@ -68,7 +68,7 @@ class Client:
 
     def __init__(self, server, at):
         self.server, self.at, self.random = server, at, random.Random(SEED * 1000 + at)
-        self.sessions, self.items, self.counts, self.wrong = [], {}, {"items": 0, "stops": 0, "left": 0, "again": 0}, []
+        self.sessions, self.items, self.counts, self.wrong = [], {}, {"items": 0, "stops": 0, "left": 0, "again": 0, "parked": 0}, []
 
     def connect(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection(self.server.address, timeout=WITHIN)
@@ -115,7 +115,14 @@ class Client:
         mark = f"{self.at}-{self.counts['items']}"
         self.counts["items"] += 1
         key = {"Idempotency-Key": f"item-{mark}"}
-        status, answer = self.surely("POST", f"sessions/{session}/items", {"text": f"run: echo {mark} | tee -a ledger; sleep 0.2"}, **key)
+        text = f"run: echo {mark} | tee -a ledger; sleep 0.2"
+        while True:
+            status, answer = self.surely("POST", f"sessions/{session}/items", {"text": text}, **key)
+            # Its owners were killed five times before it was at rest.
+            if (status, answer.get("code")) != (409, "parked"):
+                break
+            self.counts["parked"] += 1
+            self.surely("POST", f"sessions/{session}/resume", {})
         assert status in (200, 202), (status, answer)
         self.items[mark] = (session, answer["id"])
         return session, answer["id"]
@@ -156,6 +163,13 @@ class Client:
         except AssertionError as error:
             self.wrong.append(str(error))
 
+    def is_over(self, session, item):
+        """A turn that was cut is over where a later one has begun."""
+        if item.get("outcome") == "crashed":
+            _, shown = self.surely("GET", f"sessions/{session}")
+            return shown["resumable"] != item["turn"] and item["state"] == "rest"
+        return item.get("outcome") in OVER
+
     def settle(self):
         """Each item that was acknowledged has an end; a turn that a kill has cut is resumed."""
         ends = time.monotonic() + WITHIN * 3
@@ -164,7 +178,7 @@ class Client:
             while True:
                 status, answer = self.surely("GET", f"sessions/{session}/items/{item}")
                 assert status == 200, (mark, session, item, answer)
-                if answer.get("outcome") in OVER and answer["outcome"] is not None:
+                if self.is_over(session, answer):
                     outcomes[mark] = (answer["outcome"], mark in (answer.get("answer") or ""))
                     break
                 self.surely("POST", f"sessions/{session}/resume", {})

@@ -16,7 +16,7 @@ use crate::{
     access::{AccessScope, Principal},
     host::{HostState, open::OpenSession, setup::Setup},
     load::Load,
-    problem::{Answered, Problem},
+    problem::{Answered, PARKED, Problem},
     routes::table::Refuses,
 };
 
@@ -125,6 +125,23 @@ impl Caller {
             Ok(open) => Ok(Owner::Here(open)),
             Err(Error::Held(..)) => Ok(Owner::Elsewhere),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same, and whether it was parked: who asks for such a session by name has it taken again (S7.46).
+    ///
+    /// # Errors
+    /// As for [`owner`](Self::owner).
+    ///
+    /// # Cancel safety
+    /// It may be opened all the same, and is not parked then.
+    pub(crate) async fn owner_by_name(&self, kept: &Kept) -> Answered<(Owner, bool)> {
+        match self.owner(kept).await {
+            Err(problem) if problem.code() == PARKED => {
+                self.store().unpark(kept.id()).await?;
+                Ok((self.owner(kept).await?, true))
+            }
+            owner => Ok((owner?, false)),
         }
     }
 

@@ -13,6 +13,9 @@ use serde_json::{Map, Value, json};
 /// How long a client waits before it tries again, if the store did not answer.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// The code of what a parked session refuses.
+pub(crate) const PARKED: &str = "parked";
+
 /// A refusal: a status, a stable code, and what the code needs.
 #[derive(Debug)]
 pub(crate) struct Problem {
@@ -106,6 +109,12 @@ impl From<store::Error> for Problem {
         match &error {
             store::Error::NoSession(_) => Self::no_such("session"),
             store::Error::Held(..) => Self::conflict("session_open", error.to_string()),
+            store::Error::Parked(..) => Self::conflict(
+                PARKED,
+                format!(
+                    "{error}; it can be read and stopped, and POST /v1/sessions/ID/resume takes it again"
+                ),
+            ),
             store::Error::Damaged(..) => Self::conflict("damaged", error.to_string()),
             store::Error::Draining(_) | store::Error::Buried(_) | store::Error::NodeLapsed(_) => {
                 Self::draining()
