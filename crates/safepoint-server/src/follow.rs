@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 
 use safepoint::{
+    approval::ApprovalRequest,
     event::Fact,
-    ids::SessionId,
+    ids::{ApprovalId, SessionId},
     raw::{JournalFact, line::JournalEncoder, read_journal},
     store::Store,
 };
@@ -229,6 +230,7 @@ pub(crate) struct SuspendedItem {
     number: u64,
     reader: Reader,
     is_looked_at: bool,
+    shown: Vec<ApprovalId>,
 }
 
 /// What happens with it. Exhaustive: it waits no more, nothing for a while, or the end of the server.
@@ -249,7 +251,22 @@ impl SuspendedItem {
         let row = by.store().open(kept.id()).await?;
         let place = session_view(&by.host, &row, &kept.setup).await?.cursor;
         let reader = Reader::start(by, &row, place.as_deref()).await?;
-        Ok(Self { by: by.clone(), kept: kept.clone(), number, reader, is_looked_at: false })
+        let shown = Vec::new();
+        Ok(Self { by: by.clone(), kept: kept.clone(), number, reader, is_looked_at: false, shown })
+    }
+
+    /// The caller shows these questions: any other one is something that happened with it.
+    pub(crate) fn shows(&mut self, asked: &[ApprovalRequest]) {
+        self.shown.extend(asked.iter().map(|asked| asked.id.clone()));
+    }
+
+    async fn waits(&self) -> Answered<bool> {
+        let answer = view(&self.by.host, self.kept.id(), self.number).await?;
+        if answer.outcome != Some("suspended") {
+            return Ok(false);
+        }
+        let open = self.by.questions(self.kept.id()).await?;
+        Ok(open.iter().all(|asked| self.shown.contains(&asked.id)))
     }
 
     /// Waits until the item waits no more.
@@ -263,9 +280,9 @@ impl SuspendedItem {
         loop {
             // The reader was there before the first look.
             if !self.is_looked_at {
-                let answer = view(&self.by.host, self.kept.id(), self.number).await?;
+                let waits = self.waits().await?;
                 self.is_looked_at = true;
-                if answer.outcome != Some("suspended") {
+                if !waits {
                     return Ok(SuspendedEvent::Awake);
                 }
             }

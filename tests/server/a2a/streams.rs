@@ -126,6 +126,25 @@ async fn a_subscriber_waits_at_a_question() {
     world.end().await;
 }
 
+/// S13.19: who waits at one question is shown the next one, also where that was asked before it looked again.
+#[tokio::test]
+async fn a_subscriber_is_shown_the_next_question() {
+    let pays = || Reply::call("pay", json!({"cents": 1}));
+    let world = world(says([pays(), pays(), Reply::text("Paid.")]).tool(pay)).await;
+    let first = world.client.completed(message("m-1", "Pay.")).await;
+    let task = id(&first);
+    let mut reader = world.client.streamed("SubscribeToTask", json!({"id": task})).await;
+    reader.piece().await.unwrap();
+    let second = world.client.completed(to_task(&task, "m-2", &yes(question(&first["status"])))).await;
+    assert_ne!(question(&second["status"]), question(&first["status"]));
+    let over = world.client.completed(to_task(&task, "m-3", &yes(question(&second["status"])))).await;
+    assert_eq!(state(&over), "TASK_STATE_COMPLETED");
+    let pieces = reader.pieces().in_time("the end of the stream").await;
+    let seen = states(&pieces);
+    assert_eq!((&seen[0], seen.last().unwrap().as_str()), (&"WORKING".to_owned(), "COMPLETED"), "{pieces:?}");
+    world.end().await;
+}
+
 /// S13.19: a reader that comes later has the whole answer all the same.
 #[tokio::test]
 async fn who_subscribes_later_has_the_whole_answer() {

@@ -92,7 +92,7 @@ impl TaskStream {
         };
         match (view.state, events) {
             (state, _) if state.is_terminal() => {}
-            (TaskState::InputRequired, _) => stream.question().await?,
+            (TaskState::InputRequired, _) => stream.question(&view).await?,
             (_, Some(events)) => stream.stage = TaskStage::Reading(Box::new(events)),
             (_, None) => stream.read_on().await?,
         }
@@ -140,11 +140,12 @@ impl TaskStream {
         Ok(())
     }
 
-    async fn question(&mut self) -> Answered<()> {
+    async fn question(&mut self, view: &TaskView) -> Answered<()> {
         self.stage = match self.at_question {
             AtQuestion::Ends => TaskStage::Over,
             AtQuestion::Waits => {
-                let item = SuspendedItem::of(&self.by, &self.task.kept, self.task.number).await?;
+                let mut item = SuspendedItem::of(&self.by, &self.task.kept, self.task.number).await?;
+                item.shows(view.questions());
                 TaskStage::Waiting(Box::new(item))
             }
         };
@@ -210,16 +211,22 @@ impl TaskStream {
                 self.working().await?;
                 return self.read_on().await;
             }
-            TaskState::Completed => {
-                let piece = self.said.answer(view.text.as_deref().unwrap_or_default());
-                self.piece(piece);
+            // A reader that looks late misses no change: what leads from a question to these is work.
+            TaskState::Completed | TaskState::Failed | TaskState::InputRequired
+                if self.known == TaskState::InputRequired =>
+            {
+                self.ready.push_back(view.worked());
             }
             _ => {}
+        }
+        if view.state == TaskState::Completed {
+            let piece = self.said.answer(view.text.as_deref().unwrap_or_default());
+            self.piece(piece);
         }
         self.known = view.state;
         self.ready.push_back(view.update());
         if view.state == TaskState::InputRequired {
-            return self.question().await;
+            return self.question(&view).await;
         }
         self.stage = TaskStage::Over;
         Ok(())

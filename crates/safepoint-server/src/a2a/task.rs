@@ -199,6 +199,21 @@ impl TaskView {
         }})
     }
 
+    /// A change of the task to work, by which it came to be as it is now.
+    pub(super) fn worked(&self) -> Value {
+        let ItemName { session, number } = &self.name;
+        json!({"statusUpdate": {
+            "taskId": self.name.to_string(), "contextId": self.context,
+            "status": {"state": TaskState::Working.as_str()},
+            "metadata": {"safepoint": {"session": session, "item": format!("item-{number}")}},
+        }})
+    }
+
+    /// What it asks.
+    pub(super) fn questions(&self) -> &[ApprovalRequest] {
+        &self.questions
+    }
+
     fn status(&self) -> Value {
         let mut status = json!({"state": self.state.as_str()});
         if let Some(since) = self.since {

@@ -221,7 +221,10 @@ impl OpenCall {
         let Asks::Now(peer) = &self.asks else { return Ok(false) };
         let (by, kept) = (&self.by, &self.call.kept);
         let mut waits = SuspendedItem::of(by, kept, self.call.number).await?;
-        while let Some(asked) = by.questions(kept.id()).await?.into_iter().next() {
+        loop {
+            let open = by.questions(kept.id()).await?;
+            waits.shows(&open);
+            let Some(asked) = open.into_iter().next() else { break };
             let form = question::form(&asked)?;
             let over = pin!(async {
                 let awake = async {
