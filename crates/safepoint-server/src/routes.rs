@@ -8,7 +8,7 @@ use axum::{
     Router,
     body::{Body, to_bytes},
     extract::{OriginalUri, RawPathParams, Request, rejection::RawPathParamsRejection},
-    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
     routing::{MethodFilter, on},
 };
@@ -34,9 +34,11 @@ use crate::{
     host::{Host, HostState},
     load::Load,
     problem::{Answered, Problem},
+    sse,
     surface::Surface,
 };
 
+mod allowed;
 mod approvals;
 mod events;
 mod health;
@@ -45,6 +47,7 @@ pub(crate) mod sessions;
 mod stops;
 pub(crate) mod table;
 
+use allowed::while_allowed;
 use table::{Needs, Route, table};
 
 /// The longest body.
@@ -142,7 +145,9 @@ fn shown(mut response: Response, page: Option<Page>) -> Response {
 
 async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request: Request) -> Response {
     let page = app.access.page(request.headers());
-    let (answered, asked) = match checked(&app, &route, &params, request).await {
+    let (head, body) = request.into_parts();
+    let reads = (route.needs != Needs::Nothing).then(|| head.clone());
+    let (answered, asked) = match checked(&app, &route, &params, (head, body)).await {
         Ok(call) => {
             let who = call.by.who.clone();
             ((route.run)(call).await, Some(who))
@@ -153,6 +158,10 @@ async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request
     let response = answered.unwrap_or_else(route.problem);
     app.load.answered(response.status());
     audit(&app, &route, (&params, asked.as_ref()), (&response, code.as_deref()));
+    let response = match reads {
+        Some(head) if sse::is_stream(&response) => while_allowed(response, app.access.clone(), head),
+        _ => response,
+    };
     shown(response, page)
 }
 
@@ -187,9 +196,8 @@ async fn checked(
     app: &Arc<App>,
     route: &Route,
     params: &RawPathParams,
-    request: Request,
+    (parts, body): (Parts, Body),
 ) -> Result<Call, (Problem, Option<Principal>)> {
-    let (parts, body) = request.into_parts();
     app.access.check(&parts).map_err(|problem| (problem, None))?;
     let who = match route.needs {
         Needs::Nothing => Principal::new("", []),
