@@ -66,7 +66,7 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     *request.headers_mut() = call.headers;
     request.extensions_mut().insert(call.by.clone());
     let service = StreamableHttpService::new(move || Ok(tool.clone()), own, config);
-    let answering = async move { reply::told(service.handle(request).await.map(Body::new)).await };
+    let answering = async move { reply::in_form(service.handle(request).await.map(Body::new)).await };
     let mut response = if stands_alone { head::soon(Box::pin(answering)).await } else { answering.await };
     if is_delete && response.status() == StatusCode::ACCEPTED {
         // It is gone: clients take this for a failure.

@@ -18,7 +18,7 @@ use crate::{
     problem::Problem,
 };
 
-/// How many bytes of a refusal's text are told.
+/// How many bytes of a refusal's text are kept.
 const MOST_TEXT: usize = 4_096;
 
 /// The answer of a call whose item is at rest, with the questions that are open.
@@ -108,15 +108,15 @@ pub(super) fn answer(problem: Problem) -> Response {
     problem.answered_by(&json!({"jsonrpc": "2.0", "id": null, "error": error}))
 }
 
-/// The response of the transport. It says some refusals as plain text: they are told as every other one is.
+/// The response of the transport. It has some refusals as plain text: they get the form of every other one.
 ///
 /// # Cancel safety
 /// The response is lost.
-pub(super) async fn told(response: Response) -> Response {
+pub(super) async fn in_form(response: Response) -> Response {
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);
-    let is_told = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
-    if is_told || !(status.is_client_error() || status.is_server_error()) {
+    let has_form = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    if has_form || !(status.is_client_error() || status.is_server_error()) {
         return response;
     }
     let code = match status {

@@ -47,7 +47,7 @@ mod tests {
         let (head, ()) = Request::new(()).into_parts();
         let mut read = while_allowed(sse::streamed(pieces), access, head).into_body().into_data_stream();
         assert_eq!(read.next().await.unwrap().unwrap(), "data: 1\n\n");
-        assert!(timeout(LOOK * 10, read.next()).await.is_err(), "it goes on as long as the reader may read");
+        assert!(timeout(LOOK * 10, read.next()).await.is_err(), "it continues while the reader may read");
         // Relaxed: there is one thread.
         is_valid.store(false, Ordering::Relaxed);
         assert!(timeout(LOOK, read.next()).await.unwrap().is_none());
