@@ -76,17 +76,20 @@ async fn a_session_that_waits_for_a_decision_is_closed_at_rest() {
     }
 }
 
-/// S7.47, S6.7: a stop that an owner writes itself is nothing that others did: the session that it ends wants no next owner.
+/// S7.47, S6.7: what an owner writes itself, an item, a stop, a decision, is nothing that others did, also where no look has seen it
+/// yet: the session that it ends wants no next owner.
 #[tokio::test]
 async fn a_session_that_was_stopped_here_wants_no_owner() {
     let folder = tempfile::tempdir().unwrap();
-    let file: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("s.db")).unwrap());
-    for store in [Arc::new(MemoryStore::default()) as Arc<dyn Store>, file] {
-        for (at, stop) in [SessionStop::now(), SessionStop::at_turn_end()].into_iter().enumerate() {
-            let desk = Desk::new([Reply::text("done")]);
-            let session = open_here(desk.chat(), &store).await.unwrap();
-            session.push("go".to_owned()).unwrap().outcome().await;
-            drop(session.stop(stop));
+    for (at, stop) in [SessionStop::now(), SessionStop::at_turn_end()].into_iter().enumerate() {
+        let file = SqliteStore::open(folder.path().join(format!("{at}.db"))).unwrap();
+        for store in [Arc::new(MemoryStore::default()) as Arc<dyn Store>, Arc::new(file)] {
+            let desk = Desk::new([asks(), Reply::text("done")]);
+            let session = suspended(&desk, &store).await;
+            let question = session.approvals().await.remove(0);
+            session.decide(&question.id, Decision::Approve).await.unwrap();
+            session.push("go".to_owned()).unwrap().recorded().await;
+            session.stop(stop.clone()).recorded().await;
             session.done().in_time("the end").await;
             assert!(!is_due(&store).await, "stop {at}: nothing is to be done");
         }

@@ -187,15 +187,7 @@ impl Journal {
 
     /// Others did nothing beyond this that was not handled.
     pub(super) fn saw(&self, seen: Changes) {
-        let mut before = self.seen.lock();
-        // The look may be older than a stop of this owner.
-        *before = Changes { stops: seen.stops.max(before.stops), ..seen };
-    }
-
-    /// This owner wrote that stop: it is not one that others did. Only a look sees one of others before it.
-    pub(super) fn wrote_stop(&self, number: u64) {
-        let mut seen = self.seen.lock();
-        seen.stops += u64::from(number == seen.stops + 1);
+        *self.seen.lock() = seen;
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -222,7 +214,7 @@ impl Journal {
     /// Releases the session. If the store does not accept that, it is retried as long as the lease could lock
     /// others out.
     pub(super) async fn release(&self) -> Result<(), store::Error> {
-        let seen = *self.seen.lock();
+        let seen = hold::seen_at_end(self).await;
         hold::released(&self.node, &self.lease, seen).await?;
         self.node.part(&self.session).await;
         Ok(())
@@ -230,7 +222,8 @@ impl Journal {
 
     /// Retries the release until it succeeds or the lease has ended.
     pub(super) async fn release_with_retries(self: Arc<Self>) {
-        hold::give_back(&self.node, &self.lease, || *self.seen.lock()).await;
+        let seen = hold::seen_at_end(&self).await;
+        hold::give_back(&self.node, &self.lease, seen).await;
         // If that failed: a node for this session alone beats no more, and is buried.
         self.node.part(&self.session).await;
     }

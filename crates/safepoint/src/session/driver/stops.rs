@@ -207,9 +207,6 @@ impl<T: Item> Driver<T> {
         self.stops.under_way += 1;
         self.stops.writing.push(self.cx.scope.spawn("stop's record", async move {
             let kept = in_time(store_stop(&**journal.store(), journal.session(), &intent)).await.ok();
-            if let Some(number) = kept {
-                journal.wrote_stop(number);
-            }
             sync::reply(reply, kept.map_or(StopPersistence::NotStored, StopPersistence::Stored));
             mailbox.post(SessionMessage::StopWritten(kept, intent));
             kept

@@ -6,9 +6,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{in_time, look::OPENING, silent};
+use super::{Journal, in_time, look::OPENING, silent};
 use crate::{
-    contract::store::{Changes, Error, Lease},
+    contract::store::{ApprovalRow, ApprovalState, Changes, DecisionUse, Error, InboxRow, ItemState, Lease},
     session::{builder::engine, node::Member},
     value::ids::SessionId,
 };
@@ -33,11 +33,45 @@ pub(in crate::session) async fn acquired(node: &Arc<Member>, session: &SessionId
     let late = async move {
         if let Ok(lease) = asked.await {
             // Nothing of what others did was seen.
-            give_back(&node, &lease, Changes::default).await;
+            give_back(&node, &lease, Changes::default()).await;
         }
     };
     drop(engine().spawn("session that is taken late", late));
     Err(silent())
+}
+
+/// What of others was seen. The store counts what this owner wrote itself too, and that may be newer than the last look: the rows say
+/// whether anything of others is among it. What comes after they were read is beyond the answer.
+pub(super) async fn seen_at_end(journal: &Journal) -> Changes {
+    let seen = *journal.seen.lock();
+    match in_time(journal.store().notice(journal.session())).await {
+        Ok(newest) if in_time(is_all_known(journal, seen, newest)).await.unwrap_or(false) => newest,
+        // What was not looked at is for the next owner.
+        Ok(_) | Err(_) => seen,
+    }
+}
+
+/// Whether everything between the two is handled: no item that this owner never had, no stop that is not done, no decision that
+/// nothing has used.
+async fn is_all_known(journal: &Journal, seen: Changes, newest: Changes) -> Result<bool, Error> {
+    let (store, session) = (journal.store(), journal.session());
+    if newest.items > seen.items {
+        let is_new =
+            |row: &InboxRow| row.state == ItemState::Waiting && journal.item_of(row.number).is_none();
+        if store.inbox(session).await?.iter().any(is_new) {
+            return Ok(false);
+        }
+    }
+    if newest.stops > seen.stops && !store.stops(session, seen.stops).await?.iter().all(|stop| stop.seen) {
+        return Ok(false);
+    }
+    if newest.decisions > seen.decisions {
+        let waits = |row: &ApprovalRow| {
+            matches!(row.state, ApprovalState::Decided { used: DecisionUse::Waiting, .. })
+        };
+        return Ok(!store.approvals(session).await?.iter().any(waits));
+    }
+    Ok(true)
 }
 
 /// Gives the session back, and says what of others was seen.
@@ -50,9 +84,9 @@ pub(super) async fn released(node: &Member, lease: &Lease, seen: Changes) -> Res
 }
 
 /// Gives the session back, and retries until that succeeds, the store is gone, or the lease has ended.
-pub(super) async fn give_back(node: &Member, lease: &Lease, seen: impl Fn() -> Changes + Send) {
+pub(super) async fn give_back(node: &Member, lease: &Lease, seen: Changes) {
     let ends = Instant::now() + lease.node().ttl();
-    while let Err(error) = released(node, lease, seen()).await {
+    while let Err(error) = released(node, lease, seen).await {
         if matches!(error, Error::Gone) || Instant::now() >= ends {
             return;
         }
