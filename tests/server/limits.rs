@@ -1,9 +1,12 @@
 //! What the server bears, and how it ends.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use safepoint::ids::SessionId;
-use safepoint_server::{AccessScope, Principal};
+use safepoint::{
+    ids::SessionId,
+    store::{MemoryStore, Store},
+};
+use safepoint_server::{AccessScope, Host, Principal};
 use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::json;
 
@@ -96,5 +99,43 @@ async fn a_server_that_drains_begins_nothing() {
     assert_eq!(stopped.status, 202, "{stopped:?}");
     request.peer_closed().in_time("the end of the model's connection").await;
     drains.in_time("the drain").await.unwrap();
+    world.end().await;
+}
+
+/// S6.23, S13.46: only so many turns run at once, and the others wait. A stop of whatever turn there is, which finds the next one waiting
+/// for its place, keeps it from beginning and says that it holds what waits; the session shows that, and a resume releases it.
+#[tokio::test]
+async fn a_stop_of_a_turn_that_waits_for_its_place_holds_it_until_it_is_resumed() {
+    let (model, agent) = served([]).await;
+    let (mut one, mut two) = (model.gate(), model.gate());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let host = Host::builder(Arc::clone(&store)).agent("helper", agent).running(1).start().await.unwrap();
+    let world = World::of_host(host, store).await;
+    let first = world.session("go").await;
+    one.request().await;
+    let second = world.session("wait").await;
+    let (path, stop) = (format!("/v1/sessions/{second}"), json!({"what": {"turn": null}, "mode": "now"}));
+    let held = world.client.post(&format!("{path}/stop?wait=quiet"), &stop).await;
+    assert_eq!((held.status, &held.body["held"], &held.body["state"]), (200, &json!(true), &json!("quiet")));
+    assert_eq!((&held.body["turn"], &held.body["recorded"]), (&json!(null), &json!(false)), "{held:?}");
+    let again = world.client.post(&format!("{path}/stop"), &stop).await;
+    assert_eq!((again.status, again.code()), (409, "no_active_turn"), "it is held already: {again:?}");
+    one.script(&Reply::text("Done."));
+    one.headers();
+    one.finish();
+    assert_eq!(world.rest(&first, 1).await["outcome"], "completed");
+    let shown = world.client.get(&path).await.body;
+    assert_eq!((&shown["held"], &shown["resumable"]), (&json!(true), &json!(null)), "{shown}");
+    assert_eq!((&shown["state"], &shown["waiting"]), (&json!("queued"), &json!(["item-1"])), "{shown}");
+    let resumed = world.client.post(&format!("{path}/resume"), &json!({})).await;
+    assert_eq!(resumed.status, 202, "{resumed:?}");
+    two.request().await;
+    assert_eq!(world.client.get(&path).await.body["held"], false);
+    two.script(&Reply::text("Done."));
+    two.headers();
+    two.finish();
+    assert_eq!(world.rest(&second, 1).await["outcome"], "completed");
+    let over = world.client.post(&format!("{path}/resume"), &json!({})).await;
+    assert_eq!((over.status, over.code()), (409, "nothing_to_resume"), "{over:?}");
     world.end().await;
 }

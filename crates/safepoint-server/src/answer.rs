@@ -30,6 +30,8 @@ pub(crate) struct SessionAnswer {
     /// The turn that ended early and may be resumed. What waits begins once it is, or with the next item that is pushed. A list says it
     /// of sessions that the server has open alone.
     pub(crate) resumable: Option<String>,
+    /// Whether what waits begins with a resume or with the next item that is pushed alone, and no turn is `resumable`.
+    pub(crate) held: bool,
     /// What waits for its turn.
     pub(crate) waiting: Vec<String>,
     /// How many questions are open.
@@ -151,6 +153,8 @@ pub(crate) struct StopAnswer {
     pub(crate) turn: Option<String>,
     /// The item that it withdrew, where no turn had it: nothing of it has run.
     pub(crate) withdrawn: Option<String>,
+    /// Whether it found the next turn planned, which does not begin: what waits is held until a resume, or the next item.
+    pub(crate) held: bool,
     pub(crate) state: StopState,
     /// What of the turn is alive, while it has not settled.
     pub(crate) waits_for: Vec<String>,
@@ -170,6 +174,7 @@ impl StopAnswer {
             recorded: false,
             turn: None,
             withdrawn: None,
+            held: false,
             state: StopState::Requested,
             waits_for: Vec::new(),
             quiet: None,

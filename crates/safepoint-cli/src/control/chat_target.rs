@@ -113,7 +113,8 @@ impl ChatTarget {
             },
             None => match self.host.session.stop_turn(Some(turn.turn), request).asked().await {
                 TurnStopAck::Stopping(_) => StopAck::First,
-                TurnStopAck::NoTurn | TurnStopAck::Mismatch(_) => StopAck::TooLate,
+                // A named turn is never held.
+                TurnStopAck::NoTurn | TurnStopAck::Held | TurnStopAck::Mismatch(_) => StopAck::TooLate,
             },
         };
         let reply = asked_reply(asked);

@@ -177,6 +177,7 @@ pub(crate) async fn view(host: &HostState, row: &SessionRow, setup: &Setup) -> A
         durable: host.is_durable,
         turn,
         resumable: resumable.map(|turn| turn.to_string()),
+        held: here.as_ref().is_some_and(|open| open.handle().is_holding()),
         waiting,
         approvals: approvals.iter().filter(|row| row.state == ApprovalState::Open).count(),
         created: row.created,

@@ -55,6 +55,12 @@ enum StoredItem {
     Taken(TurnId),
 }
 
+/// What a stop of a turn found. Exhaustive: a turn, or the plan of the next one, which does not begin.
+pub(crate) enum StoppedTurn {
+    Reached(ReachedTurn),
+    Held,
+}
+
 /// What a stop of an item found. Exhaustive: no turn had it and none gets it, or the turn that has it is stopped.
 pub(crate) enum StoppedItem {
     Withdrawn,
@@ -69,7 +75,7 @@ pub(crate) struct StopProgress {
 }
 
 impl Caller {
-    /// Stops the turn that runs or waits for a decision, or only this one.
+    /// Stops the turn that runs or waits for a decision, or only this one; one that is planned does not begin.
     ///
     /// # Errors
     /// `no_active_turn`, `turn_mismatch`, `too_late`, and the store's.
@@ -81,10 +87,10 @@ impl Caller {
         kept: &Kept,
         meant: Option<TurnId>,
         request: StopRequest,
-    ) -> Answered<ReachedTurn> {
+    ) -> Answered<StoppedTurn> {
         match self.host.opened(kept.id()) {
             Some(open) => self.stop_here(kept, &open, meant, request).await,
-            None => self.stop_in_store(kept, meant, request).await,
+            None => self.stop_in_store(kept, meant, request).await.map(StoppedTurn::Reached),
         }
     }
 
@@ -94,7 +100,7 @@ impl Caller {
         open: &Arc<OpenSession>,
         meant: Option<TurnId>,
         request: StopRequest,
-    ) -> Answered<ReachedTurn> {
+    ) -> Answered<StoppedTurn> {
         let handle = open.handle();
         let run = handle.current_turn();
         // Under way from here on, whatever becomes of this request.
@@ -104,7 +110,8 @@ impl Caller {
             TurnStopAck::Stopping(turn) => {
                 let run = run.or_else(|| handle.current_turn()).filter(|view| view.turn == turn);
                 let run = run.map(|view| view.run);
-                Ok(ReachedTurn { turn, run, number, is_recorded: number.is_some() })
+                let is_recorded = number.is_some();
+                Ok(StoppedTurn::Reached(ReachedTurn { turn, run, number, is_recorded }))
             }
             TurnStopAck::Mismatch(turn) => {
                 let problem = self.too_late(kept, meant).await?.unwrap_or_else(|| {
@@ -113,7 +120,8 @@ impl Caller {
                 Err(problem.with("running", turn.to_string()))
             }
             // A suspended turn is stopped where its questions are.
-            TurnStopAck::NoTurn => self.stop_in_store(kept, meant, request).await,
+            TurnStopAck::NoTurn => self.stop_in_store(kept, meant, request).await.map(StoppedTurn::Reached),
+            TurnStopAck::Held => Ok(StoppedTurn::Held),
         }
     }
 
@@ -184,7 +192,10 @@ impl Caller {
     async fn stop_again(&self, kept: &Kept, item: u64, request: StopRequest) -> Answered<StoppedItem> {
         let found = view(&self.host, kept.id(), item).await?;
         match turn_of(&found).filter(|_| self.may_stop(kept, &found)) {
-            Some(turn) => Ok(StoppedItem::Stopping(self.stop_turn(kept, Some(turn), request).await?)),
+            Some(turn) => match self.stop_turn(kept, Some(turn), request).await? {
+                StoppedTurn::Reached(reached) => Ok(StoppedItem::Stopping(reached)),
+                StoppedTurn::Held => Err(no_turn("its turn has not begun")),
+            },
             None => {
                 let outcome = found.outcome.unwrap_or("not known");
                 let detail = format!("item-{item} was over before the stop: {outcome}");

@@ -80,7 +80,12 @@ pub(crate) async fn withdraw(call: Call) -> Answered<Response> {
 
 pub(crate) async fn resume(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
-    let nothing = || Problem::conflict("nothing_to_resume", "no turn ended early that could be resumed");
+    let nothing = || {
+        Problem::conflict(
+            "nothing_to_resume",
+            "no turn ended early that could be resumed, and nothing is held",
+        )
+    };
     let (owner, was_parked) = call.by.owner_by_name(&kept).await?;
     match owner {
         Owner::Here(open) if open.handle().resume().await || was_parked => {

@@ -16,7 +16,7 @@ use crate::{
     caller::{
         Kept,
         items::numbered,
-        stops::{ReachedTurn, StopProgress, StopWait, StoppedItem, no_turn},
+        stops::{ReachedTurn, StopProgress, StopWait, StoppedItem, StoppedTurn, no_turn},
     },
     host::{open::OpenSession, read},
     load::Load,
@@ -31,10 +31,10 @@ pub(crate) async fn stop(call: Call) -> Answered<Response> {
     let (by, who) = (&call.by, call.by.who.name());
     Load::count(&by.load.stops);
     match (&ask.what, by.host.opened(kept.id())) {
-        (What::Turn(_), _) => {
-            let reached = by.stop_turn(&kept, ask.turn()?, ask.request(who)?).await?;
-            stopped(&call, &kept, reached, until).await
-        }
+        (What::Turn(_), _) => match by.stop_turn(&kept, ask.turn()?, ask.request(who)?).await? {
+            StoppedTurn::Reached(reached) => stopped(&call, &kept, reached, until).await,
+            StoppedTurn::Held => held(),
+        },
         (What::Item(item), _) => {
             let number = numbered(item)?;
             match by.stop_item(&kept, number, ask.request(who)?, ask.queue()).await? {
@@ -47,6 +47,13 @@ pub(crate) async fn stop(call: Call) -> Answered<Response> {
         (What::Call(id), Some(open)) => of_call(&call, &ask, &open, id),
         (What::Call(_), None) => Err(Problem::no_such("call")),
     }
+}
+
+/// No turn runs, and the next one does not begin.
+fn held() -> Answered<Response> {
+    let mut answer = StopAnswer::requested();
+    (answer.held, answer.state, answer.quiet) = (true, StopState::Quiet, Some(true));
+    json(StatusCode::OK, &answer)
 }
 
 /// No turn had the item, and none gets it.

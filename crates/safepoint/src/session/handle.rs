@@ -145,14 +145,15 @@ impl<T: Item> SessionHandle<T> {
         (!child.is_done()).then(|| child.steer(steer))
     }
 
-    /// Resumes the last turn if it ended early, and returns whether it did. A turn that waits for decisions
-    /// resumes only if its agent has an [`Approver`](crate::approval::Approver): the approver gets the open
+    /// Resumes the last turn if it ended early, or else what is [held](Self::is_holding), and returns whether there was either. A turn
+    /// that waits for decisions resumes only if its agent has an [`Approver`](crate::approval::Approver): the approver gets the open
     /// questions, and nothing else changes.
     ///
     /// # Cancel safety
     /// The turn may resume even if the caller no longer waits for the answer.
     pub async fn resume(&self) -> bool {
-        self.shared.mailbox.ask(SessionMessage::Resume).await == Ok(RequestAnswer::Resuming)
+        let answer = self.shared.mailbox.ask(SessionMessage::Resume).await;
+        matches!(answer, Ok(RequestAnswer::Resuming | RequestAnswer::Released))
     }
 
     /// Withdraws a queued item, or a steer that was not delivered yet. `None` if a turn has the item or it is
@@ -335,7 +336,7 @@ impl<T: Item> SessionHandle<T> {
     pub fn current_turn(&self) -> Option<TurnView> {
         match &*self.shared.turn.lock() {
             ShownTurn::Running(view) => Some(view.clone()),
-            ShownTurn::Left(_) | ShownTurn::None => None,
+            ShownTurn::Left(_) | ShownTurn::Held | ShownTurn::None => None,
         }
     }
 
@@ -345,8 +346,15 @@ impl<T: Item> SessionHandle<T> {
     pub fn resumable(&self) -> Option<TurnId> {
         match *self.shared.turn.lock() {
             ShownTurn::Left(turn) => Some(turn),
-            ShownTurn::Running(_) | ShownTurn::None => None,
+            ShownTurn::Running(_) | ShownTurn::Held | ShownTurn::None => None,
         }
+    }
+
+    /// Whether items wait that begin only with a [resume](Self::resume), or with the next item that is pushed, while no turn is
+    /// [`resumable`](Self::resumable): a stop found the next turn planned, or the planner waits.
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
+        matches!(*self.shared.turn.lock(), ShownTurn::Held)
     }
 
     /// The session's events from the first on; the last is [`SessionEvent::Ended`].

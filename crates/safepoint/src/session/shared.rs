@@ -74,10 +74,11 @@ impl InStore {
 }
 
 /// What handles see of the turns. Exhaustive: one runs; none does, and the last one ended early and may be resumed without a
-/// decision; or neither.
+/// decision; or none does, none was left, and what waits is held; or none of these.
 pub(super) enum ShownTurn {
     Running(TurnView),
     Left(TurnId),
+    Held,
     None,
 }
 

@@ -194,6 +194,9 @@ pub enum TurnStopAck {
     Stopping(TurnId),
     /// There is no current turn.
     NoTurn,
+    /// No turn had begun, and the next one, which was planned, does not begin: what waits is held until the next
+    /// [resume](crate::Session::resume) or item (S6.23).
+    Held,
     /// The current turn is a different one.
     Mismatch(TurnId),
 }
@@ -207,6 +210,7 @@ impl TurnStopTicket {
         match self.answer.await {
             Ok(RequestAnswer::StoppingTurn(turn)) => TurnStopAck::Stopping(turn),
             Ok(RequestAnswer::TurnMismatch(turn)) => TurnStopAck::Mismatch(turn),
+            Ok(RequestAnswer::Held) => TurnStopAck::Held,
             Ok(_) | Err(_) => TurnStopAck::NoTurn,
         }
     }

@@ -235,6 +235,7 @@ impl<T: Item> Driver<T> {
             (Some(running), _) => ShownTurn::Running(running),
             // What waits for a decision begins with that alone.
             (None, Some(left)) if !self.machine.is_suspended() => ShownTurn::Left(left),
+            (None, None) if self.machine.is_holding() => ShownTurn::Held,
             (None, _) => ShownTurn::None,
         }
     }

@@ -244,12 +244,16 @@ pub(crate) enum RequestAnswer {
     Taken,
     StoppingTurn(TurnId),
     NoTurn,
+    /// The next turn was planned: it does not begin, and what waits is held.
+    Held,
     TurnMismatch(TurnId),
     First,
     Strengthened,
     NothingAdded,
     TooLate,
     Resuming,
+    /// No turn was left; what was held is planned.
+    Released,
     NothingToResume,
 }
 

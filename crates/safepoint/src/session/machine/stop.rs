@@ -85,15 +85,12 @@ impl Machine {
                 self.stop_target(target, self.next_item, out);
                 RequestAnswer::StoppingTurn(target)
             }
-            None => {
-                if let SessionPhase::Planning { .. } = self.phase
-                    && turn.is_none()
-                {
-                    self.barrier = Some(self.next_item);
-                    self.drop_plan(out);
-                }
-                RequestAnswer::NoTurn
+            None if turn.is_none() && matches!(self.phase, SessionPhase::Planning { .. }) => {
+                self.barrier = Some(self.next_item);
+                self.drop_plan(out);
+                RequestAnswer::Held
             }
+            None => RequestAnswer::NoTurn,
         };
         out.push(Action::RequestAnswer(answer));
     }
@@ -177,9 +174,20 @@ impl Machine {
         }
         out.push(Action::RequestAnswer(if can {
             RequestAnswer::Resuming
+        } else if self.is_holding() && self.may_start() {
+            self.barrier = None;
+            RequestAnswer::Released
         } else {
             RequestAnswer::NothingToResume
         }));
+    }
+
+    /// Whether something waits that begins with a resume, or with the next item: no turn was left to be resumed instead.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.phase == SessionPhase::Idle
+            && self.left.is_none()
+            && self.barrier.is_some()
+            && !self.waiting.is_empty()
     }
 
     pub(super) fn decided(&mut self, out: &mut Vec<Action>) {

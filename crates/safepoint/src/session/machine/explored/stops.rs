@@ -53,8 +53,8 @@ fn a_stop_of_a_session_only_strengthens() {
     assert_eq!(owner.tell(Input::Stop(Strength::Now)), [Action::RequestAnswer(RequestAnswer::TooLate)]);
 }
 
-/// S6.7: a stop of one turn means the running turn, or the one that is named; a plan that it finds is
-/// dropped.
+/// S6.7, S6.23: a stop of one turn means the running turn, or the one that is named; one that finds a plan holds what waits, until it is
+/// resumed.
 #[test]
 fn a_stop_of_a_turn_means_that_turn() {
     let stop = [
@@ -73,8 +73,13 @@ fn a_stop_of_a_turn_means_that_turn() {
     let mut planning = Owner::new();
     planning.push(0, PushKind::Enqueue);
     assert_eq!(planning.tell(Input::StopTurn(Some(turn(7)))), [no()]);
-    assert_eq!(planning.tell(Input::StopTurn(None)), [Action::DropPlan, no()]);
-    assert!(planning.machine.is_waiting(item(0)));
+    let held = [Action::DropPlan, Action::RequestAnswer(RequestAnswer::Held)];
+    assert_eq!(planning.tell(Input::StopTurn(None)), held);
+    assert!(planning.machine.is_waiting(item(0)) && planning.machine.is_holding());
+    assert_eq!(planning.tell(Input::StopTurn(None)), [no()], "it holds already");
+    let released = [Action::RequestAnswer(RequestAnswer::Released), Action::Gather(2)];
+    assert_eq!(planning.tell(Input::Resume), released);
+    assert!(!planning.machine.is_holding());
     let mut waits = suspended();
     waits.push(1, PushKind::Enqueue);
     waits.tell(Input::StopTurn(None));

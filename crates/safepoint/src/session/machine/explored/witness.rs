@@ -99,6 +99,7 @@ impl World {
                     self.witness.stopped_at = Some(before.unwrap_or(count));
                 } else if (self.plan.is_some() || self.is_gathering()) && wanted.is_none() {
                     self.witness.barrier = Some(count);
+                    self.witness.answer = Some(RequestAnswer::Held);
                 }
             }
             Input::StopItem(item, queue) => self.foresee_item_stop(*item, *queue, count),
@@ -189,6 +190,11 @@ impl World {
                 let is_decision = matches!(input, Input::Decided);
                 witness.promise = if is_decision { Promise::Decision } else { Promise::Resume };
             }
+            Action::RequestAnswer(RequestAnswer::Released) => {
+                assert!(self.stopped.is_none() && !witness.broken, "what is released cannot begin");
+                assert!(self.machine.left().is_none(), "a turn that was left is resumed first");
+                witness.barrier = None;
+            }
             Action::End(exit) => self.ends(*exit, input),
             _ => {}
         }
@@ -236,7 +242,7 @@ impl World {
         let runs = matches!(self.machine.phase(), SessionPhase::Running(_));
         let begins = actions.iter().any(|action| matches!(action, Action::Start { .. }));
         if let Some(answer) = self.witness.answer.take().filter(|_| {
-            matches!(input, Input::StopItem(..))
+            matches!(input, Input::StopItem(..) | Input::StopTurn(_))
                 || !actions.contains(&Action::RequestAnswer(RequestAnswer::TooLate))
         }) {
             assert!(actions.contains(&Action::RequestAnswer(answer)), "a stop that is weakened: {actions:?}");
@@ -261,6 +267,10 @@ impl World {
                 );
             }
             _ => {}
+        }
+        if *input == Input::Resume && self.machine.phase() == SessionPhase::Idle && !self.is_opening() {
+            let is_held = self.machine.left().is_none() && !self.machine.waiting().is_empty();
+            assert!(!is_held, "a resume that releases nothing");
         }
         if self.machine.phase() == SessionPhase::Idle && !self.is_opening() {
             assert_eq!(
