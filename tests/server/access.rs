@@ -168,6 +168,22 @@ async fn the_file_of_tokens_has_no_secret() {
     world.end().await;
 }
 
+/// S13.45: a stream whose token is revoked ends, and others do not.
+#[tokio::test]
+async fn a_stream_does_not_outlive_its_token() {
+    let world = World::of(says([Reply::text("Done.")]).build()).await;
+    let session = world.empty().await;
+    let client = world.client_of(Principal::new("gone", AccessScope::ALL).seeing_all());
+    let (mut gone, mut stays) = (client.events(&session, "").await, world.client.events(&session, "").await);
+    let rows = world.tokens.rows().unwrap();
+    let row = rows.iter().find(|row| row.name == "gone").unwrap();
+    assert!(world.tokens.revoke(&row.id).unwrap());
+    gone.rest().await;
+    world.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": "go"})).await;
+    stays.until("turn_ended").await;
+    world.end().await;
+}
+
 /// S13.10: the browser of a page elsewhere that may call is answered what it asks before, and lets the page read every answer;
 /// that of another page is refused, and what no route has is a problem too.
 #[tokio::test]

@@ -158,8 +158,10 @@ async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request
     let response = answered.unwrap_or_else(route.problem);
     app.load.answered(response.status());
     audit(&app, &route, (&params, asked.as_ref()), (&response, code.as_deref()));
-    let response = match reads {
-        Some(head) if sse::is_stream(&response) => while_allowed(response, app.access.clone(), head),
+    let response = match (reads, asked) {
+        (Some(head), Some(who)) if sse::is_stream(&response) => {
+            while_allowed(response, app.access.clone(), head, who)
+        }
         _ => response,
     };
     shown(response, page)
