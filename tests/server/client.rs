@@ -171,6 +171,23 @@ impl Stream {
         }
     }
 
+    /// The id and the data of the next event, which has an id and no name; none at the end.
+    pub(crate) async fn numbered(&mut self) -> Option<(String, Value)> {
+        let (mut id, mut data) = (None, Value::Null);
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line).in_time("an event of a stream").await.unwrap() == 0 {
+                return None;
+            }
+            match line.trim_end().split_once(": ") {
+                Some(("id", named)) => id = Some(named.to_owned()),
+                Some(("data", text)) => data = serde_json::from_str(text).unwrap(),
+                None if line.trim_end().is_empty() && id.is_some() => return id.map(|id| (id, data)),
+                _ => {}
+            }
+        }
+    }
+
     /// The data of the next event, which has no name; none at the end.
     pub(crate) async fn data(&mut self) -> Option<Value> {
         loop {

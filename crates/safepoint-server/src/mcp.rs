@@ -14,6 +14,7 @@ mod loss;
 mod progress;
 mod question;
 mod reply;
+mod said;
 mod sessions;
 mod task;
 mod tool;

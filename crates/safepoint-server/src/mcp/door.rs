@@ -42,14 +42,15 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     let begins = is_post && message["method"] == "initialize";
     let stands_alone =
         is_post && message["method"] == "tools/call" && !call.headers.contains_key("mcp-session-id");
-    match call.headers.get("mcp-session-id").map(|id| id.to_str()) {
-        Some(Ok(id)) => {
+    let id = call.headers.get("mcp-session-id").map(|id| id.to_str().map(ToOwned::to_owned)).transpose();
+    let id = id.map_err(|_no_text| Problem::no_such("session"))?;
+    match &id {
+        Some(id) => {
             sessions.check(&owner, id)?;
             if is_delete {
                 sessions.close(id);
             }
         }
-        Some(Err(_no_text)) => return Err(Problem::no_such("session")),
         None if begins => sessions.has_room(&owner)?,
         None => {}
     }
@@ -60,7 +61,7 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     };
     let link = watch::Sender::new(LinkState::Single);
     let tool = AgentTool::new(call.by.clone(), agent, link.clone());
-    let own = Arc::new(sessions.of(owner, link));
+    let own = Arc::new(sessions.of(owner, link, id.as_deref()));
     let mut request = Request::new(Body::from(body));
     *request.method_mut() = call.method;
     *request.headers_mut() = call.headers;
