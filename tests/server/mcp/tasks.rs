@@ -149,6 +149,36 @@ async fn an_update_that_answers_nothing_is_refused() {
     world.end().await;
 }
 
+/// S13.41, S13.9: an answer that is not valid is refused with what is accepted, and so is the valid one beside it: the question stays open.
+#[tokio::test]
+async fn an_answer_that_is_not_valid_is_refused() {
+    let twice = Reply::call("pay", json!({"cents": 1})).and_call("pay", json!({"cents": 2}));
+    let world = world(says([twice, Reply::text("Done.")]).tool(pay)).await;
+    let client = &world.client;
+    let task = client.mcp_task("Pay.").await;
+    let asked = client.task_at_rest(&task).await["inputRequests"].clone();
+    let questions: Vec<_> = asked.as_object().unwrap().keys().collect();
+    let yes = json!({"action": "accept", "content": {"decision": "approve"}});
+    for wrong in [
+        json!({"action": "accept", "content": {"decision": "maybe"}}),
+        json!({"action": "accept", "content": {"decision": true}}),
+        json!({"action": "accept"}),
+        json!({"action": "yes"}),
+        json!("approve"),
+        Value::Null,
+    ] {
+        let params = json!({"taskId": task, "inputResponses": {questions[0]: yes, questions[1]: wrong}});
+        let said = client.alone("tasks/update", params, tasks()).await.data().await.unwrap();
+        let error = &said["error"];
+        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32602), &json!("invalid_answer")));
+        assert!(error["message"].as_str().unwrap().contains(r#"{"decision": "approve"}"#), "{said}");
+        assert_eq!(client.get_task(&task).await["inputRequests"], asked, "{wrong}");
+    }
+    assert_eq!(client.update_task(&task, json!({questions[0]: yes, questions[1]: yes})).await, None);
+    assert_eq!(client.task_at_rest(&task).await["status"], "completed");
+    world.end().await;
+}
+
 /// S13.31: a task that was cancelled stays so while its turn runs again, says nothing of it that is not so any more, and a cancel stops
 /// that turn.
 #[tokio::test]

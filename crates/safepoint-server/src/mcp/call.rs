@@ -245,7 +245,7 @@ impl OpenCall {
             });
             // First: what the client says. The other: the question is over without it, and is taken back as it is dropped.
             let given = match select(pin!(peer.create_elicitation(form)), over).await {
-                Either::Left((Ok(answer), _)) => Given::of(&json!(answer)),
+                Either::Left((Ok(answer), _)) => Given::of(&json!(answer)).unwrap_or(Given::Nothing),
                 Either::Left((Err(_), _)) => Given::Nothing,
                 Either::Right((over, _)) => {
                     return match over? {

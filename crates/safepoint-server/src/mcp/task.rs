@@ -114,7 +114,7 @@ fn with_account(mut found: GetTaskResult, account: Value) -> GetTaskResult {
 /// Takes answers to its questions. What names no question that is open is passed over while the task asks, as the protocol has it.
 ///
 /// # Errors
-/// `no_such_task`, `scope_missing`, and the store's; where nothing was taken, `nothing_asked` of a task that asks nothing, and
+/// `invalid_answer`, `no_such_task`, `scope_missing`, and the store's; where nothing was taken, `nothing_asked` of a task that asks nothing, and
 /// `decided_otherwise`, `withdrawn` or `expired` of questions that are over.
 ///
 /// # Cancel safety
