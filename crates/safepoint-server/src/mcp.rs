@@ -11,6 +11,8 @@ mod door;
 mod head;
 mod link;
 mod loss;
+mod message;
+mod params;
 mod progress;
 mod question;
 mod reply;
