@@ -87,16 +87,25 @@ async fn no_task_is_cancelled_before_its_work_has_settled() {
     world.end().await;
 }
 
-/// S13.18: a task is found after a restart.
+/// S13.18: a task is found after a restart, and says all the while when its item was accepted.
 #[tokio::test]
 async fn a_task_is_found_after_a_restart() {
-    let world = world(says([Reply::text("Done.")])).await;
-    let task = world.client.mcp_task("Go.").await;
+    let tools = GateTools::new();
+    let replies = [Reply::call("wait", json!({})), Reply::text("Done.")];
+    let world = world(says(replies).tool(tools.gated("wait"))).await;
+    let begun = world.client.alone_result("tools/call", call("Go."), tasks()).await;
+    let task = begun["taskId"].as_str().unwrap().to_owned();
+    tools.gate().came(1).in_time("the call").await;
+    let works = world.client.get_task(&task).await;
+    tools.gate().let_pass(1);
     let done = world.client.task_at_rest(&task).await;
+    assert_eq!((&works["createdAt"], &done["createdAt"]), (&begun["createdAt"], &begun["createdAt"]));
+    assert!(done["lastUpdatedAt"].as_str() >= done["createdAt"].as_str(), "{done}");
     let (store, folder) = world.end().await;
     let world = World::offered(says([]).build(), store, folder, &[Surface::Mcp]).await;
     let again = world.client.get_task(&task).await;
     assert_eq!((&again["result"], &again["status"]), (&done["result"], &json!("completed")), "{again}");
+    assert_eq!(again["createdAt"], done["createdAt"], "{again}");
     world.end().await;
 }
 

@@ -93,7 +93,7 @@ pub(super) async fn answer(
             let arguments = Value::Object(request.arguments.unwrap_or_default());
             let (call, events) = push(&by, &tool.agent, &arguments).await?;
             if is_task {
-                return Ok(task::begun(&call).into());
+                return Ok(task::begun(&by, &call).await?.into());
             }
             (OpenCall { by, call, link: tool.link.clone(), asks, is_over: false }, events)
         }
