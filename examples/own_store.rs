@@ -3,6 +3,7 @@
 use std::{error::Error, sync::Arc};
 
 use futures_util::TryFutureExt as _;
+use jiff::Timestamp;
 use safepoint::{
     Agent, Session,
     ids::{ApprovalId, NodeId, SessionId},
@@ -39,6 +40,7 @@ impl Store for Audited {
         unpark(session: &SessionId) -> To<'_, ()>; tenures(session: &SessionId) -> To<'_, Vec<Tenure>>;
         ask_stops(among: Among, stop: StopIntent) -> To<'_, u64>; read(session: &SessionId, from: u64, most: usize) -> To<'_, Page>;
         check(session: &SessionId) -> To<'_, ChainCheck>; inbox(session: &SessionId) -> To<'_, Vec<InboxRow>>;
+        accepted(session: &SessionId, item: u64) -> To<'_, Option<Timestamp>>;
         push(session: &SessionId, item: NewItem) -> To<'_, Pushed>; withdraw(session: &SessionId, item: u64) -> To<'_, Withdrawn>;
         ask_stop(session: &SessionId, stop: StopIntent) -> To<'_, u64>; stops(session: &SessionId, after: u64) -> To<'_, Vec<StopRow>>;
         decide(session: &SessionId, decision: NewDecision) -> To<'_, DecisionResult>;

@@ -62,7 +62,20 @@ impl Client {
         more: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Reply {
-        let mut stream = self.sent(method, path, more, body).await;
+        let body = body.map(Value::to_string);
+        self.send_text(method, path, more, body.as_deref()).await
+    }
+
+    /// The same with a body as it is.
+    pub(crate) async fn send_text(
+        &self,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Reply {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let mut stream = self.sent_on(stream, method, path, (more, body)).await;
         let mut text = String::new();
         stream.read_to_string(&mut text).in_time("the answer").await.unwrap();
         reply(&text)
@@ -100,7 +113,8 @@ impl Client {
         body: Option<&Value>,
     ) -> TcpStream {
         let stream = TcpStream::connect(self.address).await.unwrap();
-        self.sent_on(stream, method, path, (more, body)).await
+        let body = body.map(Value::to_string);
+        self.sent_on(stream, method, path, (more, body.as_deref())).await
     }
 
     /// A connection whose system takes little for a client that does not read, on which a stream was asked for.
@@ -117,7 +131,7 @@ impl Client {
         mut stream: TcpStream,
         method: &str,
         path: &str,
-        (more, body): (&[(&str, &str)], Option<&Value>),
+        (more, body): (&[(&str, &str)], Option<&str>),
     ) -> TcpStream {
         let mut head = format!("{method} {path} HTTP/1.0\r\n");
         let named = |name: &str| more.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
@@ -127,8 +141,7 @@ impl Client {
         if !named("authorization") {
             head.push_str(&format!("authorization: Bearer {}\r\n", self.token));
         }
-        let body = body.map(Value::to_string);
-        if let Some(body) = &body {
+        if let Some(body) = body {
             if !named("content-type") {
                 head.push_str("content-type: application/json\r\n");
             }
@@ -138,7 +151,7 @@ impl Client {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         head.push_str("\r\n");
-        head.push_str(body.as_deref().unwrap_or_default());
+        head.push_str(body.unwrap_or_default());
         stream.write_all(head.as_bytes()).await.unwrap();
         stream
     }
@@ -167,6 +180,23 @@ impl Stream {
                 Some(_) => {}
                 None if sent.event.is_empty() => {}
                 None => return Some(sent),
+            }
+        }
+    }
+
+    /// The id and the data of the next event, which has an id and no name; none at the end.
+    pub(crate) async fn numbered(&mut self) -> Option<(String, Value)> {
+        let (mut id, mut data) = (None, Value::Null);
+        loop {
+            let mut line = String::new();
+            if self.reader.read_line(&mut line).in_time("an event of a stream").await.unwrap() == 0 {
+                return None;
+            }
+            match line.trim_end().split_once(": ") {
+                Some(("id", named)) => id = Some(named.to_owned()),
+                Some(("data", text)) => data = serde_json::from_str(text).unwrap(),
+                None if line.trim_end().is_empty() && id.is_some() => return id.map(|id| (id, data)),
+                _ => {}
             }
         }
     }

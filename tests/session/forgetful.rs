@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use safepoint::{
     ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
@@ -77,6 +78,7 @@ impl Store for Forgetful {
         check(session: &SessionId) -> ChainCheck;
         push(session: &SessionId, push: NewItem) -> Pushed;
         inbox(session: &SessionId) -> Vec<InboxRow>;
+        accepted(session: &SessionId, item: u64) -> Option<Timestamp>;
         withdraw(session: &SessionId, item: u64) -> Withdrawn;
         ask_stop(session: &SessionId, stop: StopIntent) -> u64;
         stops(session: &SessionId, after: u64) -> Vec<StopRow>;

@@ -10,7 +10,7 @@ use axum::{
     extract::{OriginalUri, RawPathParams, Request, rejection::RawPathParamsRejection},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     response::{IntoResponse as _, Response},
-    routing::{MethodFilter, on},
+    routing::{MethodFilter, MethodRouter},
 };
 use bytes::Bytes;
 use futures_core::future::BoxFuture;
@@ -97,24 +97,55 @@ pub(crate) struct Call {
 /// ```
 pub fn router(host: &Host, access: Access) -> Router {
     let app = Arc::new(App { host: Arc::clone(&host.inner), access, load: Arc::clone(&host.inner.load) });
-    let routes = table().into_iter().map(Arc::new);
-    let router = routes.fold(Router::new(), |router, route| {
-        let app = Arc::clone(&app);
-        let (path, filter) = (route.path, filter(&route.method));
+    let mut by_path = BTreeMap::<_, Vec<Route>>::new();
+    for route in table() {
+        by_path.entry(route.path).or_default().push(route);
+    }
+    let routes = by_path.into_iter();
+    let router =
+        routes.fold(Router::new(), |router, (path, routes)| router.route(path, methods(&app, routes)));
+    let problem = || Problem::no_such("route");
+    router.fallback(async move |request: Request| {
+        refused(&app, request, (problem(), Problem::into_response)).await
+    })
+}
+
+/// The routes of one path. Any other method is refused in their form.
+fn methods(app: &Arc<App>, routes: Vec<Route>) -> MethodRouter {
+    let form = routes.first().map_or(Problem::into_response as Form, |route| route.problem);
+    let (known, allowed) = (Arc::clone(app), allowed_methods(&routes));
+    let other = async move |request: Request| {
+        let detail = "the route has no such method: the header Allow names those that it has";
+        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail);
+        let mut response = refused(&known, request, (problem, form)).await;
+        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(header::ALLOW, allowed);
+        }
+        response
+    };
+    routes.into_iter().map(Arc::new).fold(MethodRouter::new().fallback(other), |methods, route| {
+        let (app, filter) = (Arc::clone(app), filter(&route.method));
         let answer =
             async move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| match params
             {
                 Ok(params) => answer(app, route, params, request).await,
-                Err(_no_text) => refused(&app, request, Problem::no_such("route")).await,
+                Err(_no_text) => {
+                    let problem = Problem::no_such("route");
+                    refused(&app, request, (problem, Problem::into_response)).await
+                }
             };
-        router.route(path, on(filter, answer))
+        methods.on(filter, answer)
+    })
+}
+
+/// What the header Allow names. What answers GET answers HEAD, but for the transport of MCP, whose GET is a stream.
+fn allowed_methods(routes: &[Route]) -> HeaderValue {
+    let names = routes.iter().map(|route| match route.method {
+        Method::GET if route.surface != Some(Surface::Mcp) => "GET, HEAD",
+        ref method => method.as_str(),
     });
-    let (known, other) = (Arc::clone(&app), app);
-    let router = router.method_not_allowed_fallback(async move |request: Request| {
-        let detail = "the route has no such method: the header Allow names those that it has";
-        refused(&known, request, Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail)).await
-    });
-    router.fallback(async move |request: Request| refused(&other, request, Problem::no_such("route")).await)
+    let names = names.collect::<Vec<_>>().join(", ");
+    HeaderValue::from_str(&names).expect("methods are tokens")
 }
 
 fn filter(method: &Method) -> MethodFilter {
@@ -122,7 +153,7 @@ fn filter(method: &Method) -> MethodFilter {
 }
 
 /// What no route answers: a browser that asks for a page, and else this problem, which only a token learns.
-async fn refused(app: &App, request: Request, problem: Problem) -> Response {
+async fn refused(app: &App, request: Request, (problem, form): (Problem, Form)) -> Response {
     let (parts, _unread) = request.into_parts();
     let page = app.access.page(&parts.headers);
     let checked = match app.access.check(&parts) {
@@ -132,7 +163,7 @@ async fn refused(app: &App, request: Request, problem: Problem) -> Response {
         Ok(()) => app.access.principal(&parts).await.map(drop),
         Err(problem) => Err(problem),
     };
-    shown(checked.err().unwrap_or(problem).into_response(), page)
+    shown(form(checked.err().unwrap_or(problem)), page)
 }
 
 /// The answer, for a page elsewhere too.
@@ -350,6 +381,9 @@ pub(crate) fn json(status: StatusCode, answer: &impl Serialize) -> Answered<Resp
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
+
+/// How a refusal is said.
+pub(crate) type Form = fn(Problem) -> Response;
 
 /// What a route does.
 pub(crate) type Run = fn(Call) -> BoxFuture<'static, Answered<Response>>;

@@ -339,6 +339,11 @@ impl Store for SqliteStore {
         self.short.ask(move |connection| inbox::list(connection, &id))
     }
 
+    fn accepted(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Option<Timestamp>> {
+        let id = session.clone();
+        self.short.ask(move |connection| inbox::accepted(connection, &id, item))
+    }
+
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         let id = session.clone();
         self.write(Durability::Durable, move |connection, now| inbox::withdraw(connection, &id, item, now))

@@ -13,6 +13,7 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, stream};
+use jiff::Timestamp;
 use safepoint::{
     ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
@@ -307,6 +308,7 @@ impl Store for FaultStore {
         check(session: SessionId;) -> ChainCheck;
         push(session: SessionId; push: NewItem) -> Pushed;
         inbox(session: SessionId;) -> Vec<InboxRow>;
+        accepted(session: SessionId; item: u64) -> Option<Timestamp>;
         withdraw(session: SessionId; item: u64) -> Withdrawn;
         ask_stop(session: SessionId; stop: StopIntent) -> u64;
         ask_stops(; among: Among, stop: StopIntent) -> u64;

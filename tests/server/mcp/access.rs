@@ -68,6 +68,75 @@ async fn a_refusal_of_the_transport_is_an_error_of_the_protocol() {
     world.end().await;
 }
 
+/// S13.48: what is no message of the protocol is refused with what is wrong, in a session and alone; nothing is begun.
+#[tokio::test]
+async fn what_is_no_message_is_an_error_of_the_protocol() {
+    let world = world(says([])).await;
+    let session = world.client.mcp_session(json!({})).await;
+    let of = ("mcp-session-id", &*session);
+    let call = rpc::request(7, "tools/call", call("Hi."));
+    let with = |field: &str, value: Value| {
+        let mut message = call.clone();
+        message[field] = value;
+        message.to_string()
+    };
+    for (body, code, id, about) in [
+        ("{\"jsonrpc\"".to_owned(), -32700, Value::Null, "JSON"),
+        (with("id", Value::Null), -32600, Value::Null, "`id`"),
+        (with("params", json!([1])), -32600, json!(7), "`params`"),
+        (with("jsonrpc", json!("1.0")), -32600, json!(7), "`jsonrpc`"),
+    ] {
+        for headers in [&[rpc::ACCEPT, of][..], &[rpc::ACCEPT]] {
+            let refused = world.client.send_text("POST", rpc::DOOR, headers, Some(&body)).await;
+            let error = &refused.body["error"];
+            assert_eq!((refused.status, &error["code"]), (400, &json!(code)), "{refused:?}");
+            assert!(error["message"].as_str().unwrap().contains(about), "{refused:?}");
+            assert_eq!(refused.body["id"], id, "{refused:?}");
+        }
+    }
+    assert_eq!(world.client.get("/v1/sessions").await.body["data"], json!([]), "nothing was begun");
+    world.end().await;
+}
+
+/// S13.48: a method of HTTP that is not served is refused in the form of the protocol, with those that are.
+#[tokio::test]
+async fn a_method_that_is_not_served_names_those_that_are() {
+    let world = world(says([])).await;
+    let session = world.client.mcp_session(json!({})).await;
+    for method in ["HEAD", "PUT", "PATCH", "OPTIONS", "TRACE"] {
+        for headers in [&[rpc::ACCEPT, ("mcp-session-id", &*session)][..], &[]] {
+            let refused = world.client.send(method, rpc::DOOR, headers, None).await;
+            let allowed = refused.head.lines().find_map(|line| line.strip_prefix("allow: "));
+            let mut allowed: Vec<_> = allowed.unwrap().split(", ").collect();
+            allowed.sort_unstable();
+            assert_eq!((refused.status, &*allowed), (405, &["delete", "get", "post"][..]), "{refused:?}");
+            assert!(refused.head.contains("content-type: application/json"), "{refused:?}");
+            let said = &refused.body["error"]["data"]["code"];
+            assert!(method == "HEAD" || said == "method", "{refused:?}");
+        }
+    }
+    world.end().await;
+}
+
+/// S13.48: parameters that a method does not take are refused as such, and the method is not said to be unknown.
+#[tokio::test]
+async fn parameters_that_are_not_valid_are_not_an_unknown_method() {
+    let world = world(says([])).await;
+    let tasks = json!({"extensions": {TASKS: {}}});
+    for (method, params, about) in [
+        ("tasks/update", json!({"taskId": "x.1", "inputResponses": []}), "map"),
+        ("tasks/get", json!({"taskId": 1}), "string"),
+        ("tools/call", json!({"name": "helper", "arguments": []}), "map"),
+    ] {
+        let mut stream = world.client.alone(method, params, tasks.clone()).await;
+        let refused = stream.data().await.unwrap();
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        let said = refused["error"]["message"].as_str().unwrap();
+        assert!(said.contains(method) && said.contains(about), "{said}");
+    }
+    world.end().await;
+}
+
 /// S13.10: a session of the protocol, and one of ours, exists for its token alone.
 #[tokio::test]
 async fn a_session_exists_for_its_token_alone() {

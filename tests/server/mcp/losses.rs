@@ -166,6 +166,38 @@ async fn a_lost_response_of_a_session_is_a_detach() {
     world.end().await;
 }
 
+/// S13.47: a client that lost a response reads on behind its last event: what comes, also the answer that came while it was away, and
+/// nothing twice; in another session the event is not known.
+#[tokio::test]
+async fn a_lost_response_is_read_on_behind_its_last_event() {
+    let tools = GateTools::new();
+    let replies = [Reply::call("wait", json!({})), Reply::text("Done.")];
+    let world = world(says(replies).tool(tools.gated("wait"))).await;
+    let client = &world.client;
+    let session = client.mcp_session(json!({})).await;
+    let mut params = call("Go.");
+    params["_meta"] = json!({"progressToken": "p"});
+    let mut lost = client.streamed_in(&session, &rpc::request(1, "tools/call", params)).await;
+    let (first, _priming) = lost.numbered().await.unwrap();
+    let (last, shown) = lost.numbered().await.unwrap();
+    assert_eq!(shown["method"], "notifications/progress", "{shown}");
+    tools.gate().came(1).in_time("the call").await;
+    drop(lost);
+    let mut waits = client.streamed_behind(&session, &last).await;
+    tools.gate().let_pass(1);
+    let behind = rpc::numbered(&mut waits).await;
+    assert!(behind.iter().all(|(id, _)| *id != last), "{behind:?}");
+    let (answer, said) = behind.last().unwrap();
+    assert_eq!((&said["id"], text(&said["result"])), (&json!(1), "Done."), "{behind:?}");
+    let away = async |id: &str| rpc::numbered(&mut client.streamed_behind(&session, id).await).await;
+    assert_eq!(away(&last).await, behind, "it was away meanwhile");
+    assert_eq!(away(&first).await, [vec![(last.clone(), shown)], behind.clone()].concat());
+    assert_eq!(away(answer).await, []);
+    let other = client.mcp_session(json!({})).await;
+    assert_eq!(rpc::numbered(&mut client.streamed_behind(&other, &last).await).await, []);
+    world.end().await;
+}
+
 /// S13.3: a session that its client deletes stops its calls.
 #[tokio::test]
 async fn a_deleted_session_stops_its_calls() {

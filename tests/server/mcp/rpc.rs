@@ -68,6 +68,13 @@ impl Client {
         self.stream("POST", DOOR, &headers, Some(message)).await
     }
 
+    /// The stream of a session behind this event.
+    pub(super) async fn streamed_behind(&self, id: &str, last: &str) -> Stream {
+        let headers =
+            [ACCEPT, ("mcp-session-id", id), ("mcp-protocol-version", OLD), ("last-event-id", last)];
+        self.stream("GET", DOOR, &headers, None).await
+    }
+
     /// The stream of a request of the new version, which stands alone.
     pub(super) async fn alone(&self, method: &str, params: Value, capabilities: Value) -> Stream {
         let (params, name) = standing_alone(params, capabilities);
@@ -87,6 +94,15 @@ impl Client {
         let mut stream = self.alone(method, params, capabilities).await;
         answered(&mut stream).await
     }
+}
+
+/// What a stream has to its end, with the ids.
+pub(super) async fn numbered(stream: &mut Stream) -> Vec<(String, Value)> {
+    let mut all = Vec::new();
+    while let Some(event) = stream.numbered().await {
+        all.push(event);
+    }
+    all
 }
 
 /// The result at the end of a stream.

@@ -87,16 +87,25 @@ async fn no_task_is_cancelled_before_its_work_has_settled() {
     world.end().await;
 }
 
-/// S13.18: a task is found after a restart.
+/// S13.18: a task is found after a restart, and says all the while when its item was accepted.
 #[tokio::test]
 async fn a_task_is_found_after_a_restart() {
-    let world = world(says([Reply::text("Done.")])).await;
-    let task = world.client.mcp_task("Go.").await;
+    let tools = GateTools::new();
+    let replies = [Reply::call("wait", json!({})), Reply::text("Done.")];
+    let world = world(says(replies).tool(tools.gated("wait"))).await;
+    let begun = world.client.alone_result("tools/call", call("Go."), tasks()).await;
+    let task = begun["taskId"].as_str().unwrap().to_owned();
+    tools.gate().came(1).in_time("the call").await;
+    let works = world.client.get_task(&task).await;
+    tools.gate().let_pass(1);
     let done = world.client.task_at_rest(&task).await;
+    assert_eq!((&works["createdAt"], &done["createdAt"]), (&begun["createdAt"], &begun["createdAt"]));
+    assert!(done["lastUpdatedAt"].as_str() >= done["createdAt"].as_str(), "{done}");
     let (store, folder) = world.end().await;
     let world = World::offered(says([]).build(), store, folder, &[Surface::Mcp]).await;
     let again = world.client.get_task(&task).await;
     assert_eq!((&again["result"], &again["status"]), (&done["result"], &json!("completed")), "{again}");
+    assert_eq!(again["createdAt"], done["createdAt"], "{again}");
     world.end().await;
 }
 
@@ -146,6 +155,36 @@ async fn an_update_that_answers_nothing_is_refused() {
     assert_eq!(client.update_task(&task, json!({approval: yes})).await, None, "it is sent again");
     assert_eq!(client.update_task(&task, json!({approval: no})).await, of("decided_otherwise"));
     assert_eq!(client.update_task(&task, json!({"x": yes})).await, of("nothing_asked"));
+    world.end().await;
+}
+
+/// S13.41, S13.9: an answer that is not valid is refused with what is accepted, and so is the valid one beside it: the question stays open.
+#[tokio::test]
+async fn an_answer_that_is_not_valid_is_refused() {
+    let twice = Reply::call("pay", json!({"cents": 1})).and_call("pay", json!({"cents": 2}));
+    let world = world(says([twice, Reply::text("Done.")]).tool(pay)).await;
+    let client = &world.client;
+    let task = client.mcp_task("Pay.").await;
+    let asked = client.task_at_rest(&task).await["inputRequests"].clone();
+    let questions: Vec<_> = asked.as_object().unwrap().keys().collect();
+    let yes = json!({"action": "accept", "content": {"decision": "approve"}});
+    for wrong in [
+        json!({"action": "accept", "content": {"decision": "maybe"}}),
+        json!({"action": "accept", "content": {"decision": true}}),
+        json!({"action": "accept"}),
+        json!({"action": "yes"}),
+        json!("approve"),
+        Value::Null,
+    ] {
+        let params = json!({"taskId": task, "inputResponses": {questions[0]: yes, questions[1]: wrong}});
+        let said = client.alone("tasks/update", params, tasks()).await.data().await.unwrap();
+        let error = &said["error"];
+        assert_eq!((&error["code"], &error["data"]["code"]), (&json!(-32602), &json!("invalid_answer")));
+        assert!(error["message"].as_str().unwrap().contains(r#"{"decision": "approve"}"#), "{said}");
+        assert_eq!(client.get_task(&task).await["inputRequests"], asked, "{wrong}");
+    }
+    assert_eq!(client.update_task(&task, json!({questions[0]: yes, questions[1]: yes})).await, None);
+    assert_eq!(client.task_at_rest(&task).await["status"], "completed");
     world.end().await;
 }
 

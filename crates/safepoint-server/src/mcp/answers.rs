@@ -1,9 +1,11 @@
 //! The questions of a call that has ended with them.
 
+use axum::http::StatusCode;
 use rmcp::model::InputResponses;
-use safepoint::raw::store::ApprovalState;
+use safepoint::raw::store::{ApprovalRow, ApprovalState};
+use serde_json::Value;
 
-use super::question::Given;
+use super::question::{ACCEPTED, Given};
 use crate::{
     access::AccessScope,
     caller::{Caller, KeptItem, decisions::is_over},
@@ -20,10 +22,10 @@ pub(super) enum TakenAnswers {
 }
 
 /// Takes the answers to its questions. The same decision again is taken as it was before; what names no question that is open is passed
-/// over while the call asks.
+/// over while the call asks. Where one is not valid, none is taken.
 ///
 /// # Errors
-/// `scope_missing`, and the store's.
+/// `invalid_answer`, `scope_missing`, and the store's.
 ///
 /// # Cancel safety
 /// Some of them may have been taken.
@@ -34,9 +36,10 @@ pub(super) async fn decide(by: &Caller, call: &KeptItem, given: &InputResponses)
     let asks = item.outcome == Some("suspended");
     let (mut taken, mut left_open, mut refused) = (false, false, None);
     let rows = by.store().approvals(call.kept.id()).await?;
-    for row in rows.into_iter().filter(|row| (row.state == ApprovalState::Open) == asks) {
-        let Some(answer) = given.get(row.asked.id.as_str()) else { continue };
-        let Given::Decision(decision) = Given::of(answer) else {
+    let named = rows.into_iter().filter(|row| (row.state == ApprovalState::Open) == asks);
+    let read = named.filter_map(|row| given.get(row.asked.id.as_str()).map(|answer| valid(row, answer)));
+    for (row, answer) in read.collect::<Answered<Vec<_>>>()? {
+        let Given::Decision(decision) = answer else {
             left_open |= asks;
             continue;
         };
@@ -58,4 +61,13 @@ pub(super) async fn decide(by: &Caller, call: &KeptItem, given: &InputResponses)
             TakenAnswers::Refused(Problem::conflict("nothing_asked", detail))
         }
     })
+}
+
+/// The question with its answer.
+fn valid(row: ApprovalRow, answer: &Value) -> Answered<(ApprovalRow, Given)> {
+    let Some(given) = Given::of(answer) else {
+        let detail = format!("the answer to `{}` is not valid: it is {ACCEPTED}", row.asked.id);
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "invalid_answer", detail));
+    };
+    Ok((row, given))
 }

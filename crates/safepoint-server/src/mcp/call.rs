@@ -93,7 +93,7 @@ pub(super) async fn answer(
             let arguments = Value::Object(request.arguments.unwrap_or_default());
             let (call, events) = push(&by, &tool.agent, &arguments).await?;
             if is_task {
-                return Ok(task::begun(&call).into());
+                return Ok(task::begun(&by, &call).await?.into());
             }
             (OpenCall { by, call, link: tool.link.clone(), asks, is_over: false }, events)
         }
@@ -245,7 +245,7 @@ impl OpenCall {
             });
             // First: what the client says. The other: the question is over without it, and is taken back as it is dropped.
             let given = match select(pin!(peer.create_elicitation(form)), over).await {
-                Either::Left((Ok(answer), _)) => Given::of(&json!(answer)),
+                Either::Left((Ok(answer), _)) => Given::of(&json!(answer)).unwrap_or(Given::Nothing),
                 Either::Left((Err(_), _)) => Given::Nothing,
                 Either::Right((over, _)) => {
                     return match over? {

@@ -11,17 +11,17 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{head, link::LinkState, reply, sessions::SessionOwner, tool::AgentTool};
+use super::{head, link::LinkState, message, reply, sessions::SessionOwner, tool::AgentTool};
 use crate::{
     problem::{Answered, Problem},
-    routes::{Call, is_object},
+    routes::Call,
     surface::Surface,
 };
 
 /// Answers a request.
 ///
 /// # Errors
-/// `no_such_agent`, `no_such_session`, `invalid_body`, and `too_many_sessions`.
+/// `no_such_agent`, `no_such_session`, those of [`message::read`], and `too_many_sessions`.
 ///
 /// # Cancel safety
 /// What it asked for may have begun.
@@ -33,23 +33,21 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     let sessions = &call.by.host.mcp;
     let owner = SessionOwner::of(&agent, &call.by.who);
     let body = call.bytes();
-    if call.method == Method::POST {
-        is_object(&body)?;
-    }
-    let message = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let is_post = call.method == Method::POST;
+    let message = if is_post { message::read(&body)? } else { Value::Null };
     let is_delete = call.method == Method::DELETE;
     let begins = is_post && message["method"] == "initialize";
     let stands_alone =
         is_post && message["method"] == "tools/call" && !call.headers.contains_key("mcp-session-id");
-    match call.headers.get("mcp-session-id").map(|id| id.to_str()) {
-        Some(Ok(id)) => {
+    let id = call.headers.get("mcp-session-id").map(|id| id.to_str().map(ToOwned::to_owned)).transpose();
+    let id = id.map_err(|_no_text| Problem::no_such("session"))?;
+    match &id {
+        Some(id) => {
             sessions.check(&owner, id)?;
             if is_delete {
                 sessions.close(id);
             }
         }
-        Some(Err(_no_text)) => return Err(Problem::no_such("session")),
         None if begins => sessions.has_room(&owner)?,
         None => {}
     }
@@ -60,7 +58,7 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     };
     let link = watch::Sender::new(LinkState::Single);
     let tool = AgentTool::new(call.by.clone(), agent, link.clone());
-    let own = Arc::new(sessions.of(owner, link));
+    let own = Arc::new(sessions.of(owner, link, id.as_deref()));
     let mut request = Request::new(Body::from(body));
     *request.method_mut() = call.method;
     *request.headers_mut() = call.headers;

@@ -1,6 +1,6 @@
 //! The questions of a turn, as the protocol asks them: a form that is filled in.
 //!
-//! **Invariants**: only the word `approve` is a yes, and declining is a no; what else comes back leaves the question open.
+//! **Invariants**: only the word `approve` is a yes, and declining is a no; nothing else decides.
 
 use rmcp::model::{
     ClientCapabilities, ElicitRequest, ElicitRequestParams, ElicitationSchema, InputRequest, InputRequests,
@@ -13,6 +13,9 @@ use crate::problem::Answered;
 /// How many characters of the arguments a question shows.
 const SHOWN_CHARS: usize = 2_000;
 
+/// What an answer is.
+pub(super) const ACCEPTED: &str = r#"{"action": "accept", "content": {"decision": "approve"}}, the same with "deny", {"action": "decline"}, or {"action": "cancel"}, which leaves it open"#;
+
 /// What a client gave for an answer. Exhaustive: it decided, or it left the question open.
 #[derive(Debug, PartialEq)]
 pub(super) enum Given {
@@ -21,12 +24,13 @@ pub(super) enum Given {
 }
 
 impl Given {
-    /// Of the protocol's answer to a form.
-    pub(super) fn of(answer: &Value) -> Self {
-        match (answer["action"].as_str(), answer["content"]["decision"].as_str()) {
-            (Some("accept"), Some("approve")) => Self::Decision(Decision::Approve),
-            (Some("accept"), Some("deny")) | (Some("decline"), _) => Self::Decision(Decision::deny("")),
-            _ => Self::Nothing,
+    /// Of the protocol's answer to a form; none: it is not valid, see [`ACCEPTED`].
+    pub(super) fn of(answer: &Value) -> Option<Self> {
+        match (answer["action"].as_str()?, answer["content"]["decision"].as_str()) {
+            ("accept", Some("approve")) => Some(Self::Decision(Decision::Approve)),
+            ("accept", Some("deny")) | ("decline", _) => Some(Self::Decision(Decision::deny(""))),
+            ("cancel", _) => Some(Self::Nothing),
+            _ => None,
         }
     }
 }
@@ -77,19 +81,19 @@ mod tests {
     fn only_the_word_approve_is_a_yes() {
         let of = |answer: Value| Given::of(&answer);
         let yes = of(json!({"action": "accept", "content": {"decision": "approve"}}));
-        assert_eq!(yes, Given::Decision(Decision::Approve));
-        let no = Given::Decision(Decision::deny(""));
+        assert_eq!(yes, Some(Given::Decision(Decision::Approve)));
+        let no = Some(Given::Decision(Decision::deny("")));
         assert_eq!(of(json!({"action": "accept", "content": {"decision": "deny"}})), no);
         assert_eq!(of(json!({"action": "decline"})), no);
-        for nothing in [
-            json!({"action": "cancel"}),
+        assert_eq!(of(json!({"action": "cancel"})), Some(Given::Nothing));
+        for invalid in [
             json!({"action": "accept"}),
             json!({"action": "accept", "content": {"decision": true}}),
             json!({"action": "accept", "content": {"decision": "Approve"}}),
             json!({"content": {"decision": "approve"}}),
             json!("approve"),
         ] {
-            assert_eq!(of(nothing.clone()), Given::Nothing, "{nothing}");
+            assert_eq!(of(invalid.clone()), None, "{invalid}");
         }
     }
 }

@@ -12,6 +12,7 @@ use rmcp::{
 use safepoint::approval::ApprovalRequest;
 use serde_json::{Value, json};
 
+use super::message;
 use crate::{
     answer::{CRASHED, crashed_words},
     caller::ended::EndedItem,
@@ -102,10 +103,12 @@ pub(super) fn error(problem: &Problem) -> ErrorData {
 
 /// A refusal before the request was looked at.
 pub(super) fn answer(problem: Problem) -> Response {
-    let error = json!({
-        "code": ErrorCode::INVALID_REQUEST.0, "message": problem.detail(), "data": {"code": problem.code()},
-    });
-    problem.answered_by(&json!({"jsonrpc": "2.0", "id": null, "error": error}))
+    let code = match problem.code() {
+        message::NO_JSON => ErrorCode::PARSE_ERROR,
+        _ => ErrorCode::INVALID_REQUEST,
+    };
+    let error = json!({"code": code.0, "message": problem.detail(), "data": {"code": problem.code()}});
+    problem.answered_by(&json!({"jsonrpc": "2.0", "id": problem.field("id"), "error": error}))
 }
 
 /// The response of the transport. It has some refusals as plain text: they get the form of every other one.

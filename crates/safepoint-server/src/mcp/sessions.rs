@@ -24,7 +24,10 @@ use rmcp::{
 };
 use tokio::sync::watch;
 
-use super::link::{self, LinkState, Linked};
+use super::{
+    link::{self, LinkState, Linked},
+    said::SaidEvents,
+};
 use crate::{
     access::Principal,
     problem::{Answered, Problem},
@@ -37,7 +40,6 @@ const MOST: usize = 256;
 
 /// Those of a host.
 pub(crate) struct McpSessions {
-    inner: Arc<LocalSessionManager>,
     /// Held for one look or one entry; no other lock is taken under it.
     known: Arc<Mutex<HashMap<SessionId, KnownSession>>>,
     /// Ends with the host.
@@ -53,11 +55,13 @@ pub(super) struct SessionOwner {
 
 struct KnownSession {
     owner: SessionOwner,
+    /// It alone, with what was said in it.
+    inner: Arc<LocalSessionManager>,
     link: watch::Sender<LinkState>,
 }
 
-/// Those of one owner, for one request.
-pub(super) struct OwnSessions {
+/// The one of a request.
+pub(super) struct OwnSession {
     inner: Arc<LocalSessionManager>,
     /// As those of the host: held for one look or one entry; no other lock is taken under it.
     known: Arc<Mutex<HashMap<SessionId, KnownSession>>>,
@@ -67,13 +71,7 @@ pub(super) struct OwnSessions {
 
 impl Default for McpSessions {
     fn default() -> Self {
-        let mut inner = LocalSessionManager::default();
-        inner.session_config.keep_alive = Some(SILENT);
-        Self {
-            inner: Arc::new(inner),
-            known: Arc::default(),
-            config: StreamableHttpServerConfig::default().disable_allowed_hosts(),
-        }
+        Self { known: Arc::default(), config: StreamableHttpServerConfig::default().disable_allowed_hosts() }
     }
 }
 
@@ -119,9 +117,20 @@ impl McpSessions {
         }
     }
 
-    /// Those of this owner; one that is made has this link.
-    pub(super) fn of(&self, owner: SessionOwner, link: watch::Sender<LinkState>) -> OwnSessions {
-        OwnSessions { inner: Arc::clone(&self.inner), known: Arc::clone(&self.known), owner, link }
+    /// The session of this id, or one that is made, for this owner and with this link.
+    pub(super) fn of(
+        &self,
+        owner: SessionOwner,
+        link: watch::Sender<LinkState>,
+        id: Option<&str>,
+    ) -> OwnSession {
+        let found = id.and_then(|id| lock(&self.known).get(id).map(|known| Arc::clone(&known.inner)));
+        let inner = found.unwrap_or_else(|| {
+            let mut alone = LocalSessionManager::default().with_event_store(Arc::new(SaidEvents::default()));
+            alone.session_config.keep_alive = Some(SILENT);
+            Arc::new(alone)
+        });
+        OwnSession { inner, known: Arc::clone(&self.known), owner, link }
     }
 }
 
@@ -129,14 +138,15 @@ fn lock(known: &Mutex<HashMap<SessionId, KnownSession>>) -> MutexGuard<'_, HashM
     known.lock().expect("no code under this lock panics")
 }
 
-impl SessionManager for OwnSessions {
+impl SessionManager for OwnSession {
     type Error = LocalSessionManagerError;
     type Transport = Linked<WorkerTransport<LocalSessionWorker>>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, worker) = self.inner.create_session().await?;
         self.link.send_replace(LinkState::Open);
-        let known = KnownSession { owner: self.owner.clone(), link: self.link.clone() };
+        let (owner, link) = (self.owner.clone(), self.link.clone());
+        let known = KnownSession { owner, inner: Arc::clone(&self.inner), link };
         lock(&self.known).insert(id.clone(), known);
         Ok((id, Linked::new(worker, self.link.clone(), LinkState::Lost)))
     }
@@ -195,7 +205,7 @@ mod tests {
     async fn sessions_are_counted_by_their_owner() {
         let sessions = McpSessions::default();
         let owner = |name: &str| SessionOwner::of("helper", &Principal::new(name, []));
-        let own = |name: &str| sessions.of(owner(name), watch::Sender::new(LinkState::Single));
+        let own = |name: &str| sessions.of(owner(name), watch::Sender::new(LinkState::Single), None);
         let mut last = None;
         for _ in 0..MOST {
             assert!(sessions.has_room(&owner("one")).is_ok());

@@ -2,7 +2,6 @@
 //!
 //! **Invariants**: a task is cancelled once its turn has settled, or its item was withdrawn, and not before (S13.18).
 
-use jiff::Timestamp;
 use rmcp::model::{
     CreateTaskResult, DetailedTask, GetTaskResult, InputResponses, JsonObject, MetaObject, Task, TaskPayload,
     TaskStatus,
@@ -32,14 +31,22 @@ use crate::{
 const LOOK_MS: u64 = 500;
 
 /// The answer of a call that is a task from here on.
-pub(super) fn begun(call: &KeptItem) -> CreateTaskResult {
-    CreateTaskResult::new(task(call, call.kept.row.updated))
+///
+/// # Errors
+/// The store's.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(super) async fn begun(by: &Caller, call: &KeptItem) -> Answered<CreateTaskResult> {
+    Ok(CreateTaskResult::new(task(by, call).await?))
 }
 
-fn task(call: &KeptItem, since: Timestamp) -> Task {
-    let updated = call.kept.row.updated.max(since);
-    Task::new(call.name().to_string(), TaskStatus::Working, since.to_string(), updated.to_string())
-        .with_poll_interval_ms(LOOK_MS)
+async fn task(by: &Caller, call: &KeptItem) -> Answered<Task> {
+    let row = &call.kept.row;
+    let since = by.store().accepted(&row.id, call.number).await?.unwrap_or(row.created);
+    let (since, updated) = (since.to_string(), row.updated.max(since).to_string());
+    let task = Task::new(call.name().to_string(), TaskStatus::Working, since, updated);
+    Ok(task.with_poll_interval_ms(LOOK_MS))
 }
 
 /// The task as it is now.
@@ -54,8 +61,7 @@ pub(super) async fn get(by: &Caller, agent: &str, named: &str) -> Answered<GetTa
     let call = KeptItem::find(by, agent, named).await?;
     let read = ReadItems::of(&by.host, call.kept.id()).await?;
     let item = read.answer(call.number);
-    let since = read.inbox.iter().find(|row| row.number == call.number).map(|row| row.at);
-    let mut task = task(&call, since.unwrap_or(call.kept.row.updated));
+    let mut task = task(by, &call).await?;
     let stopped_by = item.stopped_by.clone();
     if item.state != ItemState::Rest && stopped_by.is_none() {
         by.wake(&call.kept);
@@ -114,7 +120,7 @@ fn with_account(mut found: GetTaskResult, account: Value) -> GetTaskResult {
 /// Takes answers to its questions. What names no question that is open is passed over while the task asks, as the protocol has it.
 ///
 /// # Errors
-/// `no_such_task`, `scope_missing`, and the store's; where nothing was taken, `nothing_asked` of a task that asks nothing, and
+/// `invalid_answer`, `no_such_task`, `scope_missing`, and the store's; where nothing was taken, `nothing_asked` of a task that asks nothing, and
 /// `decided_otherwise`, `withdrawn` or `expired` of questions that are over.
 ///
 /// # Cancel safety

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, GetTaskParams, GetTaskResult,
-        Implementation, ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerCapabilities,
-        ServerConfig, Tool, UpdateTaskParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult,
+        GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams,
+        RequestMetaObject, ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
     },
     service::RequestContext,
 };
@@ -15,7 +15,7 @@ use safepoint::raw::trace::{self, TraceContext};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::{call, link::LinkState, reply, task};
+use super::{call, link::LinkState, params, reply, task};
 use crate::caller::Caller;
 
 /// The agent, for one client.
@@ -80,6 +80,14 @@ impl ServerHandler for AgentTool {
             Ok(response) => Ok(response),
             Err(problem) => reply::refused(&problem).map(Into::into),
         }
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(params::refused(request))
     }
 
     async fn get_task(

@@ -1,12 +1,9 @@
 //! Each route: its method and path, the scope that it needs, what it takes and what it answers.
 
-use axum::{
-    http::Method,
-    response::{IntoResponse as _, Response},
-};
+use axum::{http::Method, response::IntoResponse as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::{Run, approvals, events, health, items, sessions, stops};
+use super::{Form, Run, approvals, events, health, items, sessions, stops};
 use crate::{
     a2a,
     access::AccessScope,
@@ -38,7 +35,7 @@ pub(crate) struct Route {
     /// The protocol that it belongs to; none: the own API, whose document has it.
     pub(crate) surface: Option<Surface>,
     /// How it says why a request is refused.
-    pub(crate) problem: fn(Problem) -> Response,
+    pub(crate) problem: Form,
     pub(crate) run: Run,
 }
 
@@ -83,7 +80,7 @@ impl Route {
     pub(crate) fn of_surface(
         surface: Surface,
         (method, path): (Method, &'static str),
-        problem: fn(Problem) -> Response,
+        problem: Form,
         run: Run,
     ) -> Self {
         Self { surface: Some(surface), problem, ..Self::new(method, path, "", run) }

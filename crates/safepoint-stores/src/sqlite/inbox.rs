@@ -132,6 +132,18 @@ pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<InboxR
     Ok(select.query_map([key], item)?.collect::<Result<_, _>>()?)
 }
 
+/// When it was accepted; its row stays for the session's life.
+pub(super) fn accepted(
+    connection: &Connection,
+    id: &SessionId,
+    number: u64,
+) -> Result<Option<Timestamp>, Fail> {
+    let key = sessions::key(connection, id)?;
+    let Ok(place) = place(key, number) else { return Ok(None) };
+    let mut select = connection.prepare_cached("SELECT at FROM items WHERE place = ?1")?;
+    Ok(select.query_row([place], |row| Ok(time(row.get(0)?))).optional()?)
+}
+
 pub(super) fn withdraw(
     connection: &Connection,
     id: &SessionId,

@@ -135,11 +135,16 @@ async fn an_item_is_in_one_place(bed: &Bed) -> Result<(), BrokenStore> {
         bed.store.push(&session, item(id, id)).await?;
     }
     bed.append(&lease, vec![Write::TakeItem(1), Write::TakeItem(3)]).await?;
+    let at = bed.store.inbox(&session).await?.into_iter().map(|row| Some(row.at)).nth(2).flatten();
     let list = bed.other.inbox(&session).await?;
     same("two that are taken", numbers(&list), vec![(1, Taken), (2, Waiting), (3, Taken)])?;
     bed.append(&lease, vec![Write::PutBackItem(1), Write::RemoveItem(3)]).await?;
     let list = bed.other.inbox(&session).await?;
     same("one at its old place, one done", numbers(&list), vec![(1, Waiting), (2, Waiting)])?;
+    same("when the one that is done was accepted", bed.other.accepted(&session, 3).await?, at)?;
+    for none in [0, 4, u64::MAX] {
+        same("when an item was accepted that is none", bed.store.accepted(&session, none).await?, None)?;
+    }
     same("its content is still there", list[0].bytes.as_slice(), b"1".as_slice())?;
     for wrong in [
         Write::TakeItem(3),

@@ -74,6 +74,8 @@ pub enum StoreQuery {
     Check,
     /// The inbox.
     Inbox,
+    /// When this item was accepted.
+    Accepted(u64),
     /// The stop intents.
     Stops,
     /// One approval.
@@ -99,6 +101,7 @@ impl StoreQuery {
             Self::Journal => in_words(store.read(session, 0, MOST).await),
             Self::Check => in_words(store.check(session).await),
             Self::Inbox => in_words(store.inbox(session).await),
+            Self::Accepted(item) => in_words(store.accepted(session, *item).await),
             Self::Stops => in_words(store.stops(session, 0).await),
             Self::Approval(id) => in_words(store.approval(session, id).await),
             Self::Approvals => in_words(store.approvals(session).await),

@@ -11,6 +11,7 @@
 use std::fmt;
 
 use futures_core::{future::BoxFuture, stream::BoxStream};
+use jiff::Timestamp;
 
 use crate::value::ids::{ApprovalId, NodeId, SessionId};
 
@@ -171,6 +172,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// The items that wait or are taken, oldest first.
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>>;
+
+    /// When an item was accepted, wherever it is now; `None`: there was no such item.
+    fn accepted(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Option<Timestamp>>;
 
     /// Withdraws a waiting item, or says why not; any process may. Durable.
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn>;

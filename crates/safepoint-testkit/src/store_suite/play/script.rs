@@ -122,13 +122,14 @@ fn no_owner(a: &SessionId) -> Vec<PlayStep> {
 }
 
 /// Each request that changes nothing.
-fn looks() -> [StoreQuery; 12] {
+fn looks() -> [StoreQuery; 13] {
     [
         StoreQuery::Row,
         StoreQuery::List,
         StoreQuery::Journal,
         StoreQuery::Check,
         StoreQuery::Inbox,
+        StoreQuery::Accepted(2),
         StoreQuery::Stops,
         StoreQuery::Approval("q".into()),
         StoreQuery::Approvals,

@@ -9,6 +9,7 @@ use std::{
 
 use futures_core::Stream;
 use futures_util::stream;
+use jiff::Timestamp;
 
 use super::{
     Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
@@ -178,6 +179,11 @@ impl Store for Foreign<dyn Store> {
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
         let session = session.clone();
         look(self, move |store| store.inbox(&session))
+    }
+
+    fn accepted(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Option<Timestamp>> {
+        let session = session.clone();
+        look(self, move |store| store.accepted(&session, item))
     }
 
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {

@@ -287,6 +287,10 @@ impl Store for MemoryStore {
         self.read_one(session, |session| Ok(session.items.present()))
     }
 
+    fn accepted(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Option<Timestamp>> {
+        self.read_one(session, |session| Ok(session.items.get(item).map(|row| row.at)))
+    }
+
     fn withdraw(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Withdrawn> {
         self.change(session, |session, _| Ok(session.withdraw(item)))
     }
