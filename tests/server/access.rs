@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use safepoint::store::{MemoryStore, Store};
-use safepoint_server::{AccessScope, NewToken, Principal, Surface};
+use safepoint_server::{AccessScope, NewToken, Principal, Surface, TokenFile};
 use safepoint_testkit::script::Reply;
 use serde_json::{Value, json};
 
@@ -165,6 +165,44 @@ async fn the_file_of_tokens_has_no_secret() {
     let row = rows.iter().find(|row| row.name == "gone").unwrap();
     assert!(world.tokens.revoke(&row.id).unwrap());
     assert_eq!(client.get("/v1/agents").await.status, 401);
+    world.end().await;
+}
+
+/// S13.49: a file that breaks has no token, also none that it had before; why is told once for each reason, with the file and the line,
+/// and without a token that was written there.
+#[tokio::test]
+async fn a_file_of_tokens_that_breaks_has_none() {
+    let world = World::of(says([]).build()).await;
+    let (path, token) = (world.tokens.path().to_owned(), &world.client.token);
+    let (tell, told) = std::sync::mpsc::channel();
+    let file = TokenFile::new(&path).on_broken(move |error| tell.send(error.to_string()).unwrap());
+    let whole = std::fs::read_to_string(&path).unwrap();
+    assert!(file.principal(token).is_some());
+    let named = whole.lines().position(|line| line.starts_with("name =")).unwrap();
+    let unnamed = whole.lines().filter(|line| !line.starts_with("name =")).collect::<Vec<_>>().join("\n");
+    let broken = [
+        (format!("{whole}name ="), whole.lines().count() + 1),
+        (unnamed, 1),
+        (format!("# The token of all.\ntoken = {token:?}\n"), 2),
+        (whole.replace("name =", "nmae ="), named + 1),
+    ];
+    for (text, line) in &broken {
+        std::fs::write(&path, text).unwrap();
+        assert!(file.principal(token).is_none() && file.principal(token).is_none());
+        assert_eq!(world.client.get("/v1/agents").await.status, 401);
+        let all: Vec<String> = told.try_iter().collect();
+        let [why] = &*all else { panic!("it is told once: {all:?}") };
+        assert!(why.starts_with(&format!("{}, line {line}: ", path.display())), "{why}");
+        assert!(!why.contains(token.rsplit('_').next().unwrap()), "{why}");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    assert!(file.principal(token).is_some());
+    assert_eq!(world.client.get("/v1/agents").await.status, 200);
+    std::fs::remove_file(&path).unwrap();
+    assert!(
+        file.principal(token).is_none() && told.try_recv().is_err(),
+        "one that is not there is not broken"
+    );
     world.end().await;
 }
 
