@@ -272,3 +272,34 @@ async fn a_stream_of_an_item_that_steers_has_the_rest_of_that_turn() {
     assert_eq!(all[all.len() - 2].data["outcome"], "completed", "{all:?}");
     world.end().await;
 }
+
+/// S13.50: a session at rest is removed though the server has it open; one of which a turn runs, or for which an item waits, is not, and
+/// works as before.
+#[tokio::test]
+async fn a_session_at_rest_is_removed_while_it_is_open() {
+    let (model, agent) = served(["Two.", "Three."].map(Reply::text)).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("first").await;
+    gate.request().await;
+    let path = format!("/v1/sessions/{session}");
+    let remove = async || world.client.send("DELETE", &path, &[], None).await;
+    let refused = remove().await;
+    assert_eq!((refused.status, refused.code()), (409, "session_open"), "a turn runs: {refused:?}");
+    assert_eq!(world.client.post(&format!("{path}/items"), &json!({"text": "second"})).await.status, 202);
+    let stop = json!({"what": {"item": "item-1"}, "mode": "now"});
+    assert_eq!(world.client.post(&format!("{path}/stop?wait=quiet"), &stop).await.status, 200);
+    let refused = remove().await;
+    assert_eq!((refused.status, refused.code()), (409, "session_open"), "an item waits: {refused:?}");
+    assert_eq!(world.client.post(&format!("{path}/items"), &json!({"text": "third"})).await.status, 202);
+    assert_eq!(world.rest(&session, 2).await["outcome"], "completed");
+    let mut reads = world.client.events(&session, "").await;
+    assert_eq!(world.rest(&session, 3).await["outcome"], "completed");
+    assert_eq!(world.client.get(&path).await.body["open"], "here");
+    let removed = remove().await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    assert_eq!(world.client.get(&path).await.status, 404);
+    assert_eq!(reads.rest().await.last().unwrap().event, "bye", "its readers are told");
+    assert_eq!(remove().await.status, 404);
+    world.end().await;
+}

@@ -107,8 +107,9 @@ pub(crate) async fn one(call: Call) -> Answered<Response> {
 
 pub(crate) async fn remove(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
-    if call.by.host.opened(kept.id()).is_some() {
-        return Err(Problem::conflict("session_open", "the session is open: stop it first"));
+    if !call.by.host.unload(kept.id()).await {
+        let detail = "something of the session runs or waits: stop it, or withdraw what waits, first";
+        return Err(Problem::conflict("session_open", detail));
     }
     call.by.store().remove(kept.id()).await?;
     json(StatusCode::OK, &DoneAnswer { status: "removed" })

@@ -169,7 +169,7 @@ fn sessions() -> Vec<Route> {
         Route::new(
             Method::DELETE,
             "/v1/sessions/{session}",
-            "Removes a session that no process has",
+            "Removes a session of which nothing runs or waits",
             |call| Box::pin(sessions::remove(call)),
         )
         .needs(Admin)
