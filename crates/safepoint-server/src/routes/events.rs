@@ -7,10 +7,7 @@ use safepoint::{
     raw::{line::JournalEncoder, read_journal},
 };
 
-use super::{
-    Call, json,
-    sessions::{LIMIT, MOST},
-};
+use super::{Call, json, sessions::limit};
 use crate::{
     answer::{ItemState, ListPage, StepAnswer},
     ask::parsed,
@@ -69,7 +66,7 @@ fn until(call: &Call) -> Answered<Until> {
 pub(crate) async fn timeline(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
     let (after, turn) = (call.query::<u64>("after")?, call.query::<TurnId>("turn")?);
-    let limit = call.query::<usize>("limit")?.unwrap_or(LIMIT).clamp(1, MOST);
+    let limit = limit(&call)?;
     let tenures = call.by.store().tenures(kept.id()).await?;
     let mut encoder = JournalEncoder::new(kept.id());
     let mut data = Vec::new();
