@@ -111,6 +111,9 @@ async fn what_a_token_may_not_see_does_not_exist() {
     assert_eq!(elsewhere.get("/v1/agents").await.body["data"], json!([]));
     let refused = elsewhere.post("/v1/sessions", &json!({"agent": "helper"})).await;
     assert_eq!((refused.status, refused.code()), (404, "no_such_agent"));
+    assert_eq!(refused.body["detail"], "agent not found; this token may use: none");
+    let refused = other.post("/v1/sessions", &json!({"agent": "helpr"})).await;
+    assert_eq!(refused.body["detail"], "agent not found; this token may use: helper");
     world.end().await;
 }
 
@@ -168,14 +171,14 @@ async fn the_file_of_tokens_has_no_secret() {
     world.end().await;
 }
 
-/// S13.49: a file that breaks has no token, also none that it had before; why is told once for each reason, with the file and the line,
+/// S13.49: a file that breaks has no token, also none that it had before; why is said once for each reason, with the file and the line,
 /// and without a token that was written there.
 #[tokio::test]
 async fn a_file_of_tokens_that_breaks_has_none() {
     let world = World::of(says([]).build()).await;
     let (path, token) = (world.tokens.path().to_owned(), &world.client.token);
-    let (tell, told) = std::sync::mpsc::channel();
-    let file = TokenFile::new(&path).on_broken(move |error| tell.send(error.to_string()).unwrap());
+    let (say, said) = std::sync::mpsc::channel();
+    let file = TokenFile::new(&path).on_broken(move |error| say.send(error.to_string()).unwrap());
     let whole = std::fs::read_to_string(&path).unwrap();
     assert!(file.principal(token).is_some());
     let named = whole.lines().position(|line| line.starts_with("name =")).unwrap();
@@ -190,8 +193,8 @@ async fn a_file_of_tokens_that_breaks_has_none() {
         std::fs::write(&path, text).unwrap();
         assert!(file.principal(token).is_none() && file.principal(token).is_none());
         assert_eq!(world.client.get("/v1/agents").await.status, 401);
-        let all: Vec<String> = told.try_iter().collect();
-        let [why] = &*all else { panic!("it is told once: {all:?}") };
+        let all: Vec<String> = said.try_iter().collect();
+        let [why] = &*all else { panic!("it is said once: {all:?}") };
         assert!(why.starts_with(&format!("{}, line {line}: ", path.display())), "{why}");
         assert!(!why.contains(token.rsplit('_').next().unwrap()), "{why}");
     }
@@ -200,7 +203,7 @@ async fn a_file_of_tokens_that_breaks_has_none() {
     assert_eq!(world.client.get("/v1/agents").await.status, 200);
     std::fs::remove_file(&path).unwrap();
     assert!(
-        file.principal(token).is_none() && told.try_recv().is_err(),
+        file.principal(token).is_none() && said.try_recv().is_err(),
         "one that is not there is not broken"
     );
     world.end().await;
