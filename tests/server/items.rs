@@ -299,7 +299,7 @@ async fn a_session_at_rest_is_removed_while_it_is_open() {
     let removed = remove().await;
     assert_eq!(removed.status, 200, "{removed:?}");
     assert_eq!(world.client.get(&path).await.status, 404);
-    assert_eq!(reads.rest().await.last().unwrap().event, "bye", "its readers are told");
+    assert_eq!(reads.rest().await.last().unwrap().event, "bye", "its readers learn it");
     assert_eq!(remove().await.status, 404);
     world.end().await;
 }

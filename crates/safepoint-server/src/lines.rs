@@ -24,7 +24,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-pub(crate) use self::about::{About, turn_of};
+pub(crate) use self::about::{FrameSubject, turn_of};
 
 /// The frames that are kept for readers.
 const MOST_FRAMES: usize = 8_192;
@@ -61,13 +61,13 @@ pub(crate) struct Frame {
     /// Where it is recorded; none: it is not.
     pub(crate) position: Option<u64>,
     pub(crate) ends: Ends,
-    pub(crate) about: About,
+    pub(crate) about: FrameSubject,
 }
 
 impl Frame {
     /// What is not recorded, is about the session, and ends nothing.
     pub(crate) fn unrecorded(bytes: Bytes) -> Self {
-        Self { bytes, position: None, ends: Ends::Nothing, about: About::Session }
+        Self { bytes, position: None, ends: Ends::Nothing, about: FrameSubject::Session }
     }
 
     /// The line of a record.
@@ -76,12 +76,12 @@ impl Frame {
             bytes: frame_of(line, Some(place)),
             position: Some(place.position),
             ends: Ends::of(fact),
-            about: About::of(fact),
+            about: FrameSubject::of(fact),
         }
     }
 
     /// It is about this.
-    pub(crate) fn about(self, about: About) -> Self {
+    pub(crate) fn about(self, about: FrameSubject) -> Self {
         Self { about, ..self }
     }
 
@@ -319,6 +319,6 @@ impl Partial {
         let turn = self.turn?;
         let data: Value =
             json!({"type": "partial", "turn": turn.number(), "round": self.round, "text": self.text});
-        Some(Frame::unrecorded(frame(None, "partial", &data)).about(About::Turn(turn)))
+        Some(Frame::unrecorded(frame(None, "partial", &data)).about(FrameSubject::Turn(turn)))
     }
 }

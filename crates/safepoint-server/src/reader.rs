@@ -31,7 +31,7 @@ use crate::{
         sessions::whole,
     },
     host::{HostState, open::Seen, setup::Setup, shown::Seat},
-    lines::{About, Ends, FoundFrames, Frame, frame},
+    lines::{Ends, FoundFrames, Frame, FrameSubject, frame},
     load::{Load, ReaderPlace},
     problem::Answered,
     sse::{KEEP_ALIVE, KEPT_ALIVE},
@@ -334,7 +334,7 @@ impl Reader {
     }
 
     /// Whether it shows what is about this: a reader of one item has nothing of other items and other turns.
-    fn is_meant(&mut self, about: &About) -> bool {
+    fn is_meant(&mut self, about: &FrameSubject) -> bool {
         match self.until {
             Until::Item(number) => about.is_of(number, &mut self.turn),
             Until::Never | Until::Turn(_) => true,

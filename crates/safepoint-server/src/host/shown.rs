@@ -18,7 +18,7 @@ use serde_json::json;
 
 use crate::{
     answer::outcome_words,
-    lines::{About, Ends, EventPlace, Frame, Tail, frame, frame_of},
+    lines::{Ends, EventPlace, Frame, FrameSubject, Tail, frame, frame_of},
 };
 
 /// A reader's place among the frames; it is free again when this is dropped.
@@ -117,7 +117,7 @@ impl Shower {
             SessionEvent::Run { event, .. } if !event.kind.is_provisional() && line.is_none() => {}
             _ => {
                 if let Some(line) = line {
-                    let about = About::of_event(&event.kind);
+                    let about = FrameSubject::of_event(&event.kind);
                     self.tail.show(Frame::unrecorded(frame_of(line, None)).about(about));
                 }
             }
@@ -136,7 +136,7 @@ impl Shower {
         });
         let ends = if outcome.is_some() { Ends::Item(number) } else { Ends::Nothing };
         let shown = Frame::unrecorded(frame(None, "item", &data));
-        self.tail.show(Frame { ends, ..shown.about(About::Item(number)) });
+        self.tail.show(Frame { ends, ..shown.about(FrameSubject::Item(number)) });
     }
 
     /// The turn has the item that it was steered with from here on.
@@ -146,7 +146,7 @@ impl Shower {
             "type": "item", "id": format!("item-{number}"), "state": "running", "turn": turn.to_string(),
             "outcome": null, "returned": null,
         });
-        let about = About::TurnOf(turn, [number].into());
+        let about = FrameSubject::TurnOf(turn, [number].into());
         self.tail.show(Frame::unrecorded(frame(None, "item", &data)).about(about));
     }
 

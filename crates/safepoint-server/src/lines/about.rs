@@ -6,14 +6,14 @@ use safepoint::{ids::TurnId, raw::JournalFact, session::SessionEvent};
 
 /// What a frame is about. Exhaustive: the session, an item of this number, a turn, or that a turn has these items from here on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum About {
+pub(crate) enum FrameSubject {
     Session,
     Item(u64),
     Turn(TurnId),
     TurnOf(TurnId, Arc<[u64]>),
 }
 
-impl About {
+impl FrameSubject {
     /// What a record is about.
     pub(crate) fn of(fact: Option<&JournalFact>) -> Self {
         match fact {

@@ -19,7 +19,7 @@ use crate::{
         HostState,
         read::{self, epoch_at},
     },
-    lines::{About, Ends, EventPlace, Frame},
+    lines::{Ends, EventPlace, Frame, FrameSubject},
     problem::Answered,
 };
 
@@ -103,7 +103,7 @@ impl Reader {
             encoder.begin_epoch(epoch);
             let line = encoder.step(&step);
             let is_new = sent.is_none_or(|sent| sent < step.position) && step.position <= upto;
-            let is_meant = self.is_meant(&About::of(step.what.as_ref().ok()));
+            let is_meant = self.is_meant(&FrameSubject::of(step.what.as_ref().ok()));
             if let Some(line) = line.filter(|_| is_meant && is_new && !is_over) {
                 let place = EventPlace { epoch, position: step.position };
                 replayed.push(Frame::recorded(line, place, step.what.as_ref().ok()));

@@ -45,18 +45,18 @@ fn place(named: Option<PathBuf>) -> Result<PathBuf, Usage> {
 }
 
 /// What to do about a file that cannot be read.
-const MEND: &str = "mend it, or remove the entry and make its token anew with `safepoint token new`";
+const REPAIR: &str = "correct it, or remove the entry and make its token anew with `safepoint token new`";
 
-/// The file of the tokens that a server accepts, which can be read now; what is wrong with it later is told.
+/// The file of the tokens that a server accepts, which can be read now; what is wrong with it later is said.
 ///
 /// # Errors
 /// What is wrong with it, in which line, and what to do.
 pub(super) fn served(named: Option<PathBuf>) -> Result<TokenFile, Usage> {
     let file = TokenFile::new(place(named)?);
-    file.rows().map_err(|error| Usage(format!("{error}; {MEND}")))?;
+    file.rows().map_err(|error| Usage(format!("{error}; {REPAIR}")))?;
     Ok(file.on_broken(|error| {
         output::tell(format_args!(
-            "safepoint: {error}; none of its tokens is accepted until it can be read: {MEND}"
+            "safepoint: {error}; none of its tokens is accepted until it can be read: {REPAIR}"
         ));
     }))
 }
