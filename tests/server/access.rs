@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use safepoint::store::{MemoryStore, Store};
-use safepoint_server::{AccessScope, NewToken, Principal, Surface};
+use safepoint_server::{AccessScope, NewToken, Principal, Surface, TokenFile};
 use safepoint_testkit::script::Reply;
 use serde_json::{Value, json};
 
@@ -111,6 +111,9 @@ async fn what_a_token_may_not_see_does_not_exist() {
     assert_eq!(elsewhere.get("/v1/agents").await.body["data"], json!([]));
     let refused = elsewhere.post("/v1/sessions", &json!({"agent": "helper"})).await;
     assert_eq!((refused.status, refused.code()), (404, "no_such_agent"));
+    assert_eq!(refused.body["detail"], "agent not found; this token may use: none");
+    let refused = other.post("/v1/sessions", &json!({"agent": "helpr"})).await;
+    assert_eq!(refused.body["detail"], "agent not found; this token may use: helper");
     world.end().await;
 }
 
@@ -181,6 +184,44 @@ async fn a_stream_does_not_outlive_its_token() {
     gone.rest().await;
     world.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": "go"})).await;
     stays.until("turn_ended").await;
+    world.end().await;
+}
+
+/// S13.49: a file that breaks has no token, also none that it had before; why is said once for each reason, with the file and the line,
+/// and without a token that was written there.
+#[tokio::test]
+async fn a_file_of_tokens_that_breaks_has_none() {
+    let world = World::of(says([]).build()).await;
+    let (path, token) = (world.tokens.path().to_owned(), &world.client.token);
+    let (say, said) = std::sync::mpsc::channel();
+    let file = TokenFile::new(&path).on_broken(move |error| say.send(error.to_string()).unwrap());
+    let whole = std::fs::read_to_string(&path).unwrap();
+    assert!(file.principal(token).is_some());
+    let named = whole.lines().position(|line| line.starts_with("name =")).unwrap();
+    let unnamed = whole.lines().filter(|line| !line.starts_with("name =")).collect::<Vec<_>>().join("\n");
+    let broken = [
+        (format!("{whole}name ="), whole.lines().count() + 1),
+        (unnamed, 1),
+        (format!("# The token of all.\ntoken = {token:?}\n"), 2),
+        (whole.replace("name =", "nmae ="), named + 1),
+    ];
+    for (text, line) in &broken {
+        std::fs::write(&path, text).unwrap();
+        assert!(file.principal(token).is_none() && file.principal(token).is_none());
+        assert_eq!(world.client.get("/v1/agents").await.status, 401);
+        let all: Vec<String> = said.try_iter().collect();
+        let [why] = &*all else { panic!("it is said once: {all:?}") };
+        assert!(why.starts_with(&format!("{}, line {line}: ", path.display())), "{why}");
+        assert!(!why.contains(token.rsplit('_').next().unwrap()), "{why}");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    assert!(file.principal(token).is_some());
+    assert_eq!(world.client.get("/v1/agents").await.status, 200);
+    std::fs::remove_file(&path).unwrap();
+    assert!(
+        file.principal(token).is_none() && said.try_recv().is_err(),
+        "one that is not there is not broken"
+    );
     world.end().await;
 }
 

@@ -151,3 +151,35 @@ async fn a_list_looks_at_a_bounded_number_of_sessions() {
     }
     world.end().await;
 }
+
+/// S13.37: a list of a state that there is not, or of a size that no page has, is refused with what there is.
+#[tokio::test]
+async fn a_list_that_cannot_be_is_refused() {
+    let world = World::of(says([]).build()).await;
+    let session = world.empty().await;
+    let timeline = format!("/v1/sessions/{session}/timeline?");
+    for (path, what, says) in [
+        (
+            "/v1/sessions?",
+            "state=bogus",
+            "`bogus` is no state of a session; the states are running, queued, open, idle",
+        ),
+        ("/v1/sessions?", "state=Idle", "the states are"),
+        ("/v1/sessions?", "limit=0", "0 is not in 1 to 500"),
+        ("/v1/sessions?", "limit=501", "501 is not in 1 to 500"),
+        (&*timeline, "limit=0", "0 is not in 1 to 500"),
+    ] {
+        let refused = world.client.get(&format!("{path}{what}")).await;
+        assert_eq!((refused.status, refused.code()), (400, "bad_request"), "{what}: {refused:?}");
+        assert!(refused.body["detail"].as_str().unwrap().contains(says), "{what}: {refused:?}");
+    }
+    for (what, found) in [("state=idle&limit=500", 1), ("state=crashed&limit=1", 0)] {
+        let list = world.client.get(&format!("/v1/sessions?{what}")).await;
+        assert_eq!(
+            (list.status, list.body["data"].as_array().unwrap().len()),
+            (200, found),
+            "{what}: {list:?}"
+        );
+    }
+    world.end().await;
+}

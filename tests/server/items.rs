@@ -200,3 +200,106 @@ async fn a_late_resend_streams_no_later_turn() {
     only_first(&world).await;
     world.end().await;
 }
+
+/// S13.35: a stream of an item that waits has nothing of the turn before it, whether the item was sent, sent again or is looked at; it
+/// names its item before that has a turn.
+#[tokio::test]
+async fn a_stream_of_an_item_that_waits_has_its_own_turn_alone() {
+    let (model, agent) = served([Reply::text("Two.")]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("first").await;
+    gate.request().await;
+    let path = format!("/v1/sessions/{session}/items");
+    let of_second = format!("/v1/sessions/{session}/events?item=item-2");
+    let head = [("accept", "text/event-stream"), ("idempotency-key", "k2")];
+    let second = Some(json!({"text": "second"}));
+    let mut streams = Vec::new();
+    for (method, path, body) in
+        [("POST", &path, &second), ("POST", &path, &second), ("GET", &of_second, &None)]
+    {
+        let mut stream = world.client.stream(method, path, &head, body.as_ref()).await;
+        stream.until("session").await;
+        if method == "POST" {
+            let item = stream.until("item").await.data;
+            assert_eq!(
+                (&item["id"], &item["state"], &item["turn"]),
+                (&json!("item-2"), &json!("accepted"), &Value::Null)
+            );
+        }
+        streams.push(stream);
+    }
+    gate.headers();
+    gate.script(&Reply::text("One."));
+    gate.finish();
+    for mut stream in streams {
+        let all = stream.rest().await;
+        let turns: Vec<_> =
+            all.iter().map(|sent| &sent.data["turn"]).filter(|turn| turn.is_number()).collect();
+        assert!(!turns.is_empty() && turns.iter().all(|turn| **turn == 2), "{all:?}");
+        assert!(all.iter().all(|sent| sent.event != "item" || sent.data["id"] == "item-2"), "{all:?}");
+        let last: Vec<_> = all.iter().rev().take(2).map(|sent| sent.event.as_str()).collect();
+        assert_eq!(last, ["end", "item"], "{all:?}");
+        assert_eq!(all[all.len() - 2].data["answer"], "Two.");
+    }
+    world.end().await;
+}
+
+/// S13.35: an item that steers has the turn that it steers from there on.
+#[tokio::test]
+async fn a_stream_of_an_item_that_steers_has_the_rest_of_that_turn() {
+    let (model, agent) = served([]).await;
+    let (mut one, mut two) = (model.gate(), model.gate());
+    let world = World::of(agent).await;
+    let session = world.session("first").await;
+    one.request().await;
+    let path = format!("/v1/sessions/{session}/items");
+    let steer = json!({"text": "to the left", "policy": "steer"});
+    let mut stream =
+        world.client.stream("POST", &path, &[("accept", "text/event-stream")], Some(&steer)).await;
+    assert_eq!(stream.until("item").await.data["state"], "accepted");
+    one.headers();
+    one.script(&Reply::text("One."));
+    one.finish();
+    two.request().in_time("the request with the steer").await;
+    let steered = stream.until("item").await.data;
+    assert_eq!((&steered["state"], &steered["turn"]), (&json!("running"), &json!("turn-1")), "{steered}");
+    two.headers();
+    two.script(&Reply::text("Left."));
+    two.finish();
+    let all = stream.rest().await;
+    assert!(all.iter().any(|sent| sent.event == "text_delta" && sent.data["turn"] == 1), "{all:?}");
+    assert_eq!(all[all.len() - 2].data["outcome"], "completed", "{all:?}");
+    world.end().await;
+}
+
+/// S13.50: a session at rest is removed though the server has it open; one of which a turn runs, or for which an item waits, is not, and
+/// works as before.
+#[tokio::test]
+async fn a_session_at_rest_is_removed_while_it_is_open() {
+    let (model, agent) = served(["Two.", "Three."].map(Reply::text)).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("first").await;
+    gate.request().await;
+    let path = format!("/v1/sessions/{session}");
+    let remove = async || world.client.send("DELETE", &path, &[], None).await;
+    let refused = remove().await;
+    assert_eq!((refused.status, refused.code()), (409, "session_open"), "a turn runs: {refused:?}");
+    assert_eq!(world.client.post(&format!("{path}/items"), &json!({"text": "second"})).await.status, 202);
+    let stop = json!({"what": {"item": "item-1"}, "mode": "now"});
+    assert_eq!(world.client.post(&format!("{path}/stop?wait=quiet"), &stop).await.status, 200);
+    let refused = remove().await;
+    assert_eq!((refused.status, refused.code()), (409, "session_open"), "an item waits: {refused:?}");
+    assert_eq!(world.client.post(&format!("{path}/items"), &json!({"text": "third"})).await.status, 202);
+    assert_eq!(world.rest(&session, 2).await["outcome"], "completed");
+    let mut reads = world.client.events(&session, "").await;
+    assert_eq!(world.rest(&session, 3).await["outcome"], "completed");
+    assert_eq!(world.client.get(&path).await.body["open"], "here");
+    let removed = remove().await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    assert_eq!(world.client.get(&path).await.status, 404);
+    assert_eq!(reads.rest().await.last().unwrap().event, "bye", "its readers learn it");
+    assert_eq!(remove().await.status, 404);
+    world.end().await;
+}

@@ -102,7 +102,7 @@ async fn a_server_that_drains_begins_nothing() {
     world.end().await;
 }
 
-/// S6.23, S13.46: only so many turns run at once, and the others wait. A stop of whatever turn there is, which finds the next one waiting
+/// S6.23, S13.46: a bounded number of turns runs at once, and the others wait. A stop of whatever turn there is, which finds the next one waiting
 /// for its place, keeps it from beginning and says that it holds what waits; the session shows that, and a resume releases it.
 #[tokio::test]
 async fn a_stop_of_a_turn_that_waits_for_its_place_holds_it_until_it_is_resumed() {

@@ -48,6 +48,18 @@ impl HttpError {
         matches!(self.stage, Stage::Setup | Stage::Address)
     }
 
+    /// The certificate of the other side is not accepted: nothing was sent.
+    #[must_use]
+    pub fn is_untrusted(&self) -> bool {
+        self.causes().any(|mut cause| {
+            // An error of the system is not the cause of what it wraps.
+            while let Some(wrapped) = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+                cause = wrapped;
+            }
+            matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
+        })
+    }
+
     /// A wait was too long: for the connection, or of the system for the other side.
     #[must_use]
     pub fn is_timeout(&self) -> bool {

@@ -48,7 +48,11 @@ impl Access {
     /// By the tokens of this file, which is read again when it changes. A file that is not there, or cannot be read, has no
     /// token.
     pub fn tokens(path: impl Into<PathBuf>) -> Self {
-        let file = Arc::new(TokenFile::new(path));
+        Self::token_file(TokenFile::new(path))
+    }
+
+    /// The same, by a file that says to its [listener](TokenFile::on_broken) why it cannot be read.
+    pub fn token_file(file: TokenFile) -> Self {
         Self::by(move |parts| file.principal(bearer(&parts.headers)?))
     }
 

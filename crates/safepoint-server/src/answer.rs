@@ -1,6 +1,6 @@
 //! What answers say: the types of their JSON, from which the document of the API is made.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use jiff::Timestamp;
 use safepoint::session::ItemOutcome;
@@ -65,6 +65,17 @@ pub(crate) enum SessionState {
 }
 
 impl SessionState {
+    const ALL: [Self; 8] = [
+        Self::Running,
+        Self::Queued,
+        Self::Open,
+        Self::Idle,
+        Self::Suspended,
+        Self::Stopped,
+        Self::Failed,
+        Self::Crashed,
+    ];
+
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -76,6 +87,16 @@ impl SessionState {
             Self::Failed => "failed",
             Self::Crashed => "crashed",
         }
+    }
+}
+
+impl FromStr for SessionState {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text).ok_or_else(|| {
+            let all = Self::ALL.map(Self::as_str).join(", ");
+            format!("`{text}` is no state of a session; the states are {all}")
+        })
     }
 }
 

@@ -219,6 +219,24 @@ impl HostState {
         }
     }
 
+    /// Ends it where this process has it open and it is idle, as it would end by itself later. Returns whether this process does not
+    /// have it open: something of it runs or waits otherwise.
+    ///
+    /// # Cancel safety
+    /// It may end all the same.
+    pub(crate) async fn unload(&self, id: &SessionId) -> bool {
+        let Some(mut opening) = self.open_now().get(id).cloned() else { return true };
+        let opened = opening.wait_for(Option::is_some).await.ok().and_then(|opened| opened.clone()?.ok());
+        if let Some(open) = opened
+            && !open.end_if_idle(self.unload).await
+        {
+            return false;
+        }
+        // The task that has it forgets it last.
+        while opening.changed().await.is_ok() {}
+        true
+    }
+
     /// How many are open.
     pub(crate) fn count_open(&self) -> usize {
         self.open_now().len()

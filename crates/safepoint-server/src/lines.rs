@@ -3,6 +3,8 @@
 //! **Invariants**: only what is recorded has an id; a reader holds a number and no frame; frames are dropped oldest first;
 //! without a reader there is none.
 
+mod about;
+
 use std::{
     collections::VecDeque,
     sync::{Mutex, MutexGuard},
@@ -21,6 +23,8 @@ use safepoint::{
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+
+pub(crate) use self::about::{FrameSubject, turn_of};
 
 /// The frames that are kept for readers.
 const MOST_FRAMES: usize = 8_192;
@@ -57,12 +61,28 @@ pub(crate) struct Frame {
     /// Where it is recorded; none: it is not.
     pub(crate) position: Option<u64>,
     pub(crate) ends: Ends,
+    pub(crate) about: FrameSubject,
 }
 
 impl Frame {
-    /// What is not recorded, and ends nothing.
+    /// What is not recorded, is about the session, and ends nothing.
     pub(crate) fn unrecorded(bytes: Bytes) -> Self {
-        Self { bytes, position: None, ends: Ends::Nothing }
+        Self { bytes, position: None, ends: Ends::Nothing, about: FrameSubject::Session }
+    }
+
+    /// The line of a record.
+    pub(crate) fn recorded(line: EventLine, place: EventPlace, fact: Option<&JournalFact>) -> Self {
+        Self {
+            bytes: frame_of(line, Some(place)),
+            position: Some(place.position),
+            ends: Ends::of(fact),
+            about: FrameSubject::of(fact),
+        }
+    }
+
+    /// It is about this.
+    pub(crate) fn about(self, about: FrameSubject) -> Self {
+        Self { about, ..self }
     }
 
     /// The event: its name and its JSON. None: it is a comment, which keeps the stream alive.
@@ -166,7 +186,7 @@ struct Partial {
 pub(crate) struct Joined {
     pub(crate) next: u64,
     /// The message that streams, as far as it is.
-    pub(crate) partial: Option<Bytes>,
+    pub(crate) partial: Option<Frame>,
 }
 
 /// What a reader finds. Exhaustive: frames, that those it wants are gone, nothing yet, or that no more come.
@@ -295,10 +315,10 @@ impl Partial {
         }
     }
 
-    fn frame(&self) -> Option<Bytes> {
+    fn frame(&self) -> Option<Frame> {
         let turn = self.turn?;
         let data: Value =
             json!({"type": "partial", "turn": turn.number(), "round": self.round, "text": self.text});
-        Some(frame(None, "partial", &data))
+        Some(Frame::unrecorded(frame(None, "partial", &data)).about(FrameSubject::Turn(turn)))
     }
 }

@@ -24,13 +24,14 @@ use tokio::{
 };
 
 use crate::{
+    answer::ItemState,
     caller::{
         Caller, Kept, Owner,
-        items::{ItemPush, PushedItem},
+        items::{ItemPush, PushedItem, view},
         sessions::whole,
     },
     host::{HostState, open::Seen, setup::Setup, shown::Seat},
-    lines::{Ends, FoundFrames, Frame, frame},
+    lines::{Ends, FoundFrames, Frame, FrameSubject, frame},
     load::{Load, ReaderPlace},
     problem::Answered,
     sse::{KEEP_ALIVE, KEPT_ALIVE},
@@ -57,6 +58,8 @@ pub(crate) struct Reader {
     until: Until,
     /// What was seen of the turn that it ends with: its end, and that nothing of it is alive. Either is recorded first.
     seen: (bool, bool),
+    /// The turn that has the item that it ends with, once that is known.
+    turn: Option<TurnId>,
     /// The last position that was sent.
     sent: Option<u64>,
     /// When it is known whether the turn of the item that it ends with is cut, while it is not: no record says that.
@@ -177,6 +180,7 @@ impl Reader {
             session: row.id.clone(),
             until: Until::Never,
             seen: (false, false),
+            turn: None,
             sent,
             known_at: None,
             at: ReaderStage::Behind,
@@ -191,7 +195,7 @@ impl Reader {
     }
 
     /// Pushes an item, and reads what happens from there on until it is at rest. The reader is there first: it misses nothing, and
-    /// without it nothing is pushed. It begins with the item's turn where the item was there before.
+    /// without it nothing is pushed. It begins with the item, and with the item's turn where the item was there before.
     ///
     /// # Errors
     /// `too_many_readers`, and why the item is refused.
@@ -204,21 +208,28 @@ impl Reader {
         owner: &Owner,
         item: &ItemPush,
     ) -> Answered<(PushedItem, Self)> {
-        let mut reader = Self::start(by, &kept.row, None).await?;
+        let reader = Self::start(by, &kept.row, None).await?;
         let seat = match owner {
             Owner::Here(open) => open.join().await,
             Owner::Elsewhere => None,
         };
         let pushed = by.push(kept, owner, item).await?;
-        match (seat, pushed.seen) {
-            (Some(seat), Seen::First) => {
-                reader.sent = seat.recorded;
-                reader.at = ReaderStage::Live(LiveReader::of(seat));
-            }
-            (None, Seen::First) => reader.sent = kept.row.head.checked_sub(1),
-            (_, Seen::Again) => reader.sent = behind::before(by.store(), &kept.row, pushed.number).await?,
+        let mut reader = reader.until(Until::Item(pushed.number));
+        if let (Some(seat), Seen::First) = (seat, pushed.seen) {
+            // Among its frames is that the item was accepted.
+            reader.sent = seat.recorded;
+            reader.at = ReaderStage::Live(LiveReader::of(seat));
+            return Ok((pushed, reader));
         }
-        Ok((pushed, reader.until(Until::Item(pushed.number))))
+        reader.sent = match pushed.seen {
+            Seen::First => kept.row.head.checked_sub(1),
+            Seen::Again => behind::before(by.store(), &kept.row, pushed.number).await?,
+        };
+        let found = view(&by.host, kept.id(), pushed.number).await?;
+        if found.state != ItemState::Rest {
+            reader.say_item(&found);
+        }
+        Ok((pushed, reader))
     }
 
     /// What comes next, at least one frame; `None` at the end.
@@ -261,8 +272,11 @@ impl Reader {
         match live.seat.tail.look(live.next, PIECE) {
             FoundFrames::Frames(frames) => {
                 live.next += frames.len() as u64;
-                live.read = Instant::now();
                 self.send(frames).await;
+                // What is not shown to it shows no reader that its stream is there.
+                if let (ReaderStage::Live(live), false) = (&mut self.at, self.piece.is_empty()) {
+                    live.read = Instant::now();
+                }
             }
             FoundFrames::Gone { missed } => {
                 Load::count(&self.load.missed);
@@ -303,7 +317,9 @@ impl Reader {
             {
                 return self.end_with_item(number).await;
             }
-            self.piece.push(frame);
+            if self.is_meant(&frame.about) {
+                self.piece.push(frame);
+            }
             if self.has_ended(ends) {
                 return self.end("end", &json!({"type": "end"}));
             }
@@ -314,6 +330,14 @@ impl Reader {
             if matches!(self.at, ReaderStage::Over) {
                 return;
             }
+        }
+    }
+
+    /// Whether it shows what is about this: a reader of one item has nothing of other items and other turns.
+    fn is_meant(&mut self, about: &FrameSubject) -> bool {
+        match self.until {
+            Until::Item(number) => about.is_of(number, &mut self.turn),
+            Until::Never | Until::Turn(_) => true,
         }
     }
 

@@ -22,7 +22,7 @@ use serde_json::json;
 
 use crate::{
     access::AccessScope,
-    caller::Caller,
+    caller::{Caller, sessions::no_such_agent},
     problem::{Answered, Problem},
     routes::table::Route,
     surface::Surface,
@@ -75,7 +75,10 @@ fn offers(by: &Caller, agent: &str) -> bool {
 fn agent(by: &Caller, named: Option<&str>) -> Answered<String> {
     match named {
         Some(named) if offers(by, named) => Ok(named.to_owned()),
-        Some(_) => Err(Problem::no_such("agent").with("param", "model")),
+        Some(_) => {
+            let usable = by.agents_on(Surface::Responses).map(|(name, _)| name);
+            Err(no_such_agent(usable).with("param", "model"))
+        }
         None => {
             let mut all = by.agents_on(Surface::Responses).map(|(name, _)| name);
             match (all.next(), all.next()) {

@@ -75,6 +75,15 @@ impl ApiError {
                 (code::NONE_SUCH, "no_such_session", said)
             }
             Self::Unusable(why) => (code::USAGE, "refused", why.to_string()),
+            Self::Unreachable(error) if error.is_untrusted() => {
+                let why = one_line(&error.root_cause(), SAID);
+                let said = format!(
+                    "the certificate of {server} is not accepted: {why}. It must name this server, and be signed by an authority that \
+                     this machine trusts: add that to the machine's, or on Linux name its file in SSL_CERT_FILE. One that is its own \
+                     authority is not taken for a server's. Nothing was sent"
+                );
+                (code::OTHER, "unreachable", said)
+            }
             Self::Unreachable(error) => {
                 let why = one_line(&error.root_cause(), SAID);
                 let said = format!(

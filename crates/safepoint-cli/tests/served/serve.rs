@@ -143,6 +143,63 @@ async fn a_token_that_stays_is_no_failed_drain() {
     world.end().await;
 }
 
+/// S13.49: a file of tokens that cannot be read is no file without tokens: the start says where and what to do. One that breaks later
+/// opens nothing, which is said once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_of_tokens_that_is_broken_is_said() {
+    let world = World::of(says([]).build()).await;
+    let (store, tokens) = (world.file("own.db"), world.file("tokens.toml"));
+    let args = ["serve", "--listen", "127.0.0.1:0", "--store", &store, "--tokens", &tokens];
+    let whole = std::fs::read_to_string(&tokens).unwrap();
+    let mut server = world.binary(&args).spawn().unwrap();
+    let url = listening(&mut server)["listening"].as_str().unwrap().to_owned();
+    let all = world.file("all.token");
+    let listed =
+        async || said(world.binary(&["sessions", "ls", "--server", &url, "--token-file", &all])).await.code;
+    assert_eq!(listed().await, 0);
+    std::fs::write(&tokens, "\n[[token]]\nname = \"anna\"\n").unwrap();
+    assert_eq!((listed().await, listed().await), (1, 1));
+    kill_process(Pid::from_child(&server), Signal::TERM).unwrap();
+    let ended = tokio::task::spawn_blocking(move || server.wait_with_output().unwrap());
+    let ended = String::from_utf8(ended.in_time("the end of the server").await.unwrap().stderr).unwrap();
+    let where_and_what = [&*format!("{tokens}, line 2: missing field `"), "`safepoint token new`"];
+    for part in where_and_what {
+        assert_eq!(ended.matches(part).count(), 1, "{part}: {ended}");
+    }
+    let refused = said(world.binary(&args)).await;
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(where_and_what.iter().all(|part| refused.err.contains(part)), "{refused:?}");
+    std::fs::write(&tokens, whole).unwrap();
+    world.end().await;
+}
+
+/// S13.14: a certificate that is not accepted is said with what to do, and that helps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_certificate_that_is_not_trusted_is_said_with_what_to_do() {
+    let world = World::of(says([]).build()).await;
+    let certificates = concat!(env!("CARGO_MANIFEST_DIR"), "/../safepoint-http/tests/certificates");
+    let [store, tokens, config, token] =
+        ["own.db", "tokens.toml", "config.toml", "all.token"].map(|name| world.file(name));
+    let tls = format!("cert = \"{certificates}/localhost.pem\"\nkey = \"{certificates}/localhost.key\"\n");
+    std::fs::write(&config, format!("[server.tls]\n{tls}")).unwrap();
+    let args =
+        ["serve", "--listen", "127.0.0.1:0", "--store", &store, "--tokens", &tokens, "--config", &config];
+    let mut server = world.binary(&args).stderr(Stdio::null()).spawn().unwrap();
+    let url = listening(&mut server)["listening"].as_str().unwrap().replace("127.0.0.1", "localhost");
+    let list = || world.binary(&["sessions", "ls", "--server", &url, "--token-file", &token]);
+    let refused = said(list()).await;
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.err.contains("is not accepted") && refused.err.contains("SSL_CERT_FILE"), "{refused:?}");
+    if cfg!(target_os = "linux") {
+        let mut trusts = list();
+        trusts.env("SSL_CERT_FILE", format!("{certificates}/authority.pem"));
+        let listed = said(trusts).await;
+        assert_eq!(listed.code, 0, "{listed:?}");
+    }
+    end(server);
+    world.end().await;
+}
+
 /// S13.30: a signal ends a server that has not begun yet, whatever it waits for, and so does one for a client over stdin.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_waits_is_ended_by_a_signal() {

@@ -16,6 +16,8 @@ async fn a_stop_closes_the_socket_of_the_model_and_has_the_receipt() {
     let world = World::of(agent).await;
     let session = world.session("Go.").await;
     let request = gate.request().await;
+    let held = world.ask(&["sessions", "rm", &session]).await;
+    assert_eq!(held.code, 5, "a turn of it runs: {held:?}");
     let stop = ["stop", &session, "--now", "--because", "wrong branch", "--wait=quiet", "--json"];
     let stopped = world.ask(&stop).await;
     request.peer_closed().in_time("the end of the model's connection").await;

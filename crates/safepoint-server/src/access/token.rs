@@ -1,7 +1,7 @@
 //! Tokens: made once, shown once, and kept as a digest in a file that is read again when it changes.
 //!
-//! **Invariants**: no secret is stored or shown again; a file that cannot be read has no token; digests are compared in a time
-//! that does not depend on them.
+//! **Invariants**: no secret is stored or shown again; a file that cannot be read has no token, also where it could be read before;
+//! digests are compared in a time that does not depend on them.
 
 use std::{
     fmt, fs,
@@ -68,9 +68,21 @@ struct Table {
 /// The file of the tokens: only its owner may read it.
 pub struct TokenFile {
     path: PathBuf,
-    /// What was read last, and of which file. Held for one look, with the file read again if it changed; no other lock is taken
-    /// under it.
-    read: Mutex<Option<(Stamp, Vec<TokenRow>)>>,
+    /// Held for one look, with the file read again if it changed; no other lock is taken under it.
+    read: Mutex<LastLook>,
+    on_broken: Option<BrokenListener>,
+}
+
+/// What learns that the file cannot be read.
+type BrokenListener = Box<dyn Fn(&io::Error) + Send + Sync>;
+
+/// What the last look at the file found.
+#[derive(Debug, Default)]
+struct LastLook {
+    /// The tokens, and of which file.
+    rows: Option<(Stamp, Vec<TokenRow>)>,
+    /// Why it could not be read, as the listener has it.
+    told: Option<String>,
 }
 
 /// What changes with the file.
@@ -84,7 +96,14 @@ impl TokenFile {
     /// The file of this path, which need not be there.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), read: Mutex::new(None) }
+        Self { path: path.into(), read: Mutex::default(), on_broken: None }
+    }
+
+    /// What learns why a file that is there cannot be read, when a token is asked for: once, until the file can be read or why it
+    /// cannot changes. It has no token until then (S13.49).
+    #[must_use]
+    pub fn on_broken(self, listener: impl Fn(&io::Error) + Send + Sync + 'static) -> Self {
+        Self { on_broken: Some(Box::new(listener)), ..self }
     }
 
     /// Where it is.
@@ -108,12 +127,15 @@ impl TokenFile {
     /// The tokens, in the order of their making.
     ///
     /// # Errors
-    /// If the file is there and cannot be read.
+    /// If the file is there and cannot be read: the file, the line and what is wrong there, and nothing that the line has.
     pub fn rows(&self) -> io::Result<Vec<TokenRow>> {
         match fs::read_to_string(&self.path) {
-            Ok(text) => parsed(&text),
+            Ok(text) => parsed(&text).map_err(|(line, why)| {
+                let why = format!("{}, line {line}: {why}", self.path.display());
+                io::Error::new(io::ErrorKind::InvalidData, why)
+            }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(error),
+            Err(error) => Err(io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))),
         }
     }
 
@@ -161,16 +183,42 @@ impl TokenFile {
 
     /// The rows as the file has them now.
     fn rows_now(&self) -> Option<Vec<TokenRow>> {
-        let found = fs::metadata(&self.path).ok()?;
-        let stamp = Stamp { modified: found.modified().ok()?, length: found.len() };
-        let mut read = self.lock();
-        if read.as_ref().is_none_or(|(seen, _)| *seen != stamp) {
-            *read = Some((stamp, self.rows().ok()?));
+        let (found, is_news) = self.look();
+        match found {
+            Ok(rows) => Some(rows),
+            Err(error) => {
+                if let Some(listener) = self.on_broken.as_ref().filter(|_| is_news) {
+                    listener(&error);
+                }
+                None
+            }
         }
-        read.as_ref().map(|(_, rows)| rows.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(Stamp, Vec<TokenRow>)>> {
+    /// Looks at the file, and returns whether the listener has yet to learn why it cannot be read.
+    fn look(&self) -> (io::Result<Vec<TokenRow>>, bool) {
+        let mut last = self.lock();
+        let stamp = self.stamp();
+        if let (Ok(stamp), Some((seen, rows))) = (&stamp, &last.rows)
+            && stamp == seen
+        {
+            return (Ok(rows.clone()), false);
+        }
+        let found = stamp.and_then(|stamp| Ok((stamp, self.rows()?)));
+        // A file that is not there is no broken one.
+        let why = found.as_ref().err().filter(|error| error.kind() != io::ErrorKind::NotFound);
+        let why = why.map(ToString::to_string);
+        let is_news = why.is_some() && why != last.told;
+        *last = LastLook { rows: found.as_ref().ok().cloned(), told: why };
+        (found.map(|(_, rows)| rows), is_news)
+    }
+
+    fn stamp(&self) -> io::Result<Stamp> {
+        let found = fs::metadata(&self.path)?;
+        Ok(Stamp { modified: found.modified()?, length: found.len() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LastLook> {
         self.read.lock().expect("no code under this lock panics")
     }
 }
@@ -193,8 +241,16 @@ impl TokenRow {
     }
 }
 
-fn parsed(text: &str) -> io::Result<Vec<TokenRow>> {
-    toml::from_str::<Table>(text).map(|table| table.token).map_err(io::Error::other)
+/// The tokens of this text, or the line that is wrong, and why. A token that was written there is not quoted.
+fn parsed(text: &str) -> Result<Vec<TokenRow>, (usize, String)> {
+    toml::from_str::<Table>(text).map(|table| table.token).map_err(|error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let why = match error.message() {
+            quoted if quoted.contains(PREFIX) => "a token itself is there, which the file does not keep",
+            why => why,
+        };
+        (before.matches('\n').count() + 1, why.to_owned())
+    })
 }
 
 #[cfg(unix)]

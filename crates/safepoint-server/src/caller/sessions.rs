@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::http::StatusCode;
 use safepoint::{
     ids::SessionId,
     raw::store::{ApprovalState, ItemState, NewSession},
@@ -101,23 +102,39 @@ impl Caller {
             Some(named) => agents.get_key_value(named).map(|(name, _)| name),
             None if agents.len() == 1 => agents.keys().next(),
             None => {
-                let usable = agents.keys().filter(|name| self.who.uses(name)).map(String::as_str);
-                let names = usable.collect::<Vec<_>>().join(", ");
+                let names = joined(self.agents());
                 return Err(Problem::bad_request(format!(
                     "`agent` is missing, and there are several: {names}"
                 )));
             }
         };
-        found.filter(|name| self.who.uses(name)).cloned().ok_or_else(|| Problem::no_such("agent"))
+        found.filter(|name| self.who.uses(name)).cloned().ok_or_else(|| no_such_agent(self.agents()))
     }
 }
 
 impl Caller {
+    /// The names of the agents that the caller may use.
+    fn agents(&self) -> impl Iterator<Item = &String> {
+        self.host.agents.keys().filter(|name| self.who.uses(name))
+    }
+
     /// The agents that the caller may use by this protocol.
     pub(crate) fn agents_on(&self, surface: Surface) -> impl Iterator<Item = (&String, &Offered)> {
         let agents = self.host.agents.iter().filter(move |(_, offered)| offered.surfaces.contains(&surface));
         agents.filter(|(name, _)| self.who.uses(name))
     }
+}
+
+/// The agent that was named is none of these, which are those that the caller may use.
+pub(crate) fn no_such_agent<'a>(usable: impl Iterator<Item = &'a String>) -> Problem {
+    let names = joined(usable);
+    let names = if names.is_empty() { "none" } else { &*names };
+    let detail = format!("agent not found; this token may use: {names}");
+    Problem::new(StatusCode::NOT_FOUND, "no_such_agent", detail)
+}
+
+fn joined<'a>(names: impl Iterator<Item = &'a String>) -> String {
+    names.map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// The session as it is now, with what only its journal says.

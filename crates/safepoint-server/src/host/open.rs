@@ -13,9 +13,13 @@ use safepoint::{
     event::Event,
     ids::{ItemId, SessionId},
     session::{ItemOutcome, Node, SessionEvent, SessionStop, Ticket},
+    stop::StopAck,
     store::{Error, Store},
 };
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot},
+    time::timeout,
+};
 
 use super::{
     places::{PlacedPlanner, RunningPlace},
@@ -23,6 +27,9 @@ use super::{
     traces::{ItemTraces, SessionTraces},
 };
 use crate::lines::Tail;
+
+/// How long the end of a session that is at rest may take.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// How the opening of a session ended.
 pub(crate) type Opened = Result<Arc<OpenSession>, Error>;
@@ -102,6 +109,25 @@ pub(super) async fn take(node: &Node, id: &SessionId, begun: OpenedWith) -> Resu
 impl OpenSession {
     pub(crate) fn handle(&self) -> SessionHandle<String> {
         self.session.handle()
+    }
+
+    /// Ends it if no turn runs and nothing waits for one; returns whether it ends. Else it ends once it was idle for `unload`, as before.
+    ///
+    /// # Cancel safety
+    /// It may end all the same.
+    pub(super) async fn end_if_idle(&self, unload: Duration) -> bool {
+        if self.session.current_turn().is_some() || !self.session.queued().await.is_empty() {
+            return false;
+        }
+        self.session.withdraw_idle_stop();
+        drop(self.session.stop(SessionStop::when_idle_for(Duration::ZERO)));
+        // A turn that has just settled is over once it is known what of it is alive.
+        if timeout(QUIET, self.session.done()).await.is_ok() {
+            return true;
+        }
+        self.session.withdraw_idle_stop();
+        let later = self.session.stop(SessionStop::when_idle_for(unload));
+        later.asked().await == StopAck::TooLate
     }
 
     /// Another reader of its frames. `None`: it has ended.

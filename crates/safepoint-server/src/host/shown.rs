@@ -6,11 +6,10 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use bytes::Bytes;
 use safepoint::{
     SessionHandle,
     event::{Event, EventEncoder, EventKind},
-    ids::{ItemId, SessionId},
+    ids::{ItemId, SessionId, TurnId},
     raw::{JournalStep, StreamEvent as _, line::JournalEncoder, read_journal_from},
     session::{ItemOutcome, SessionEvent},
     store::{Error, Store},
@@ -19,7 +18,7 @@ use serde_json::json;
 
 use crate::{
     answer::outcome_words,
-    lines::{Ends, EventPlace, Frame, Tail, frame, frame_of},
+    lines::{Ends, EventPlace, Frame, FrameSubject, Tail, frame, frame_of},
 };
 
 /// A reader's place among the frames; it is free again when this is dropped.
@@ -30,7 +29,7 @@ pub(crate) struct Seat {
     /// The last position that was recorded before the frames of this reader; none: nothing was.
     pub(crate) recorded: Option<u64>,
     /// The message that streams, as far as it is.
-    pub(crate) partial: Option<Bytes>,
+    pub(crate) partial: Option<Frame>,
 }
 
 impl Drop for Seat {
@@ -111,17 +110,15 @@ impl Shower {
         match &event.kind {
             SessionEvent::Accepted(item) => self.show_item(number(*item), None),
             SessionEvent::ItemSettled { item, fate } => self.show_item(number(*item), Some(*fate)),
+            SessionEvent::Steered { item, delivered } => self.show_steered(number(*item), delivered.turn),
             // They name an item by its place with this owner.
-            SessionEvent::Requeued(_)
-            | SessionEvent::Blocked { .. }
-            | SessionEvent::Steered { .. }
-            | SessionEvent::Preempted { .. } => {}
+            SessionEvent::Requeued(_) | SessionEvent::Blocked { .. } | SessionEvent::Preempted { .. } => {}
             // A fact that is no record of its own.
             SessionEvent::Run { event, .. } if !event.kind.is_provisional() && line.is_none() => {}
             _ => {
                 if let Some(line) = line {
-                    let bytes = frame_of(line, None);
-                    self.tail.show(Frame::unrecorded(bytes));
+                    let about = FrameSubject::of_event(&event.kind);
+                    self.tail.show(Frame::unrecorded(frame_of(line, None)).about(about));
                 }
             }
         }
@@ -138,7 +135,19 @@ impl Shower {
             "returned": words.and_then(|(.., code)| code),
         });
         let ends = if outcome.is_some() { Ends::Item(number) } else { Ends::Nothing };
-        self.tail.show(Frame { bytes: frame(None, "item", &data), position: None, ends });
+        let shown = Frame::unrecorded(frame(None, "item", &data));
+        self.tail.show(Frame { ends, ..shown.about(FrameSubject::Item(number)) });
+    }
+
+    /// The turn has the item that it was steered with from here on.
+    fn show_steered(&self, number: Option<u64>, turn: TurnId) {
+        let Some(number) = number else { return };
+        let data = json!({
+            "type": "item", "id": format!("item-{number}"), "state": "running", "turn": turn.to_string(),
+            "outcome": null, "returned": null,
+        });
+        let about = FrameSubject::TurnOf(turn, [number].into());
+        self.tail.show(Frame::unrecorded(frame(None, "item", &data)).about(about));
     }
 
     /// Shows every record up to this position that was not shown with a record of another run of the tree.
@@ -155,10 +164,8 @@ impl Shower {
 
     fn show_step(&mut self, step: &JournalStep) {
         let Some(line) = self.kept.step(step) else { return };
-        let position = step.position;
-        let bytes = frame_of(line, Some(EventPlace { epoch: self.epoch, position }));
-        let ends = Ends::of(step.what.as_ref().ok());
-        self.tail.show(Frame { bytes, position: Some(position), ends });
+        let place = EventPlace { epoch: self.epoch, position: step.position };
+        self.tail.show(Frame::recorded(line, place, step.what.as_ref().ok()));
     }
 
     async fn read_on(&mut self) -> Result<(), Error> {

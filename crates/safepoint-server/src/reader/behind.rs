@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::{LiveReader, Reader, ReaderStage, Until};
 use crate::{
-    answer::ItemState,
+    answer::{ItemAnswer, ItemState},
     caller::items::view,
     host::{
         HostState,
         read::{self, epoch_at},
     },
-    lines::{Ends, EventPlace, Frame, frame_of},
+    lines::{Ends, EventPlace, Frame, FrameSubject},
     problem::Answered,
 };
 
@@ -39,8 +39,8 @@ impl Reader {
             None => (row.head.checked_sub(1), None),
         };
         let is_over = self.replay(upto).await?;
-        if let Some(partial) = partial {
-            self.piece.push(Frame::unrecorded(partial));
+        if let Some(partial) = partial.filter(|partial| self.is_meant(&partial.about)) {
+            self.piece.push(partial);
         }
         self.at = match seat {
             _ if is_over => ReaderStage::Over,
@@ -55,11 +55,20 @@ impl Reader {
         Ok(())
     }
 
+    fn runs_now(&self) -> Option<TurnId> {
+        Some(self.host.opened(&self.session)?.handle().current_turn()?.turn)
+    }
+
     /// Where the turn of the item that it ends with has its end, if that is at rest: the position of its last record.
-    async fn end_of_item(&self) -> Answered<Option<u64>> {
+    async fn end_of_item(&mut self) -> Answered<Option<u64>> {
         let Until::Item(number) = self.until else { return Ok(None) };
         let found = view(&self.host, &self.session, number).await?;
         let turn = found.turn.and_then(|turn| turn.parse::<TurnId>().ok());
+        self.turn = match found.state {
+            // A turn that was steered with it names it in no record.
+            ItemState::Running => turn.or_else(|| self.runs_now()),
+            ItemState::Accepted | ItemState::Rest => turn,
+        };
         let Some(turn) = turn.filter(|_| found.state == ItemState::Rest) else { return Ok(None) };
         let (mut ended, mut last) = (None, None);
         read_journal(&*self.host.store, &self.session, |step| match step.what {
@@ -94,14 +103,10 @@ impl Reader {
             encoder.begin_epoch(epoch);
             let line = encoder.step(&step);
             let is_new = sent.is_none_or(|sent| sent < step.position) && step.position <= upto;
-            if let Some(line) = line.filter(|_| is_new && !is_over) {
+            let is_meant = self.is_meant(&FrameSubject::of(step.what.as_ref().ok()));
+            if let Some(line) = line.filter(|_| is_meant && is_new && !is_over) {
                 let place = EventPlace { epoch, position: step.position };
-                let ends = Ends::of(step.what.as_ref().ok());
-                replayed.push(Frame {
-                    bytes: frame_of(line, Some(place)),
-                    position: Some(place.position),
-                    ends,
-                });
+                replayed.push(Frame::recorded(line, place, step.what.as_ref().ok()));
             }
             if step.position <= upto {
                 is_over |= self.has_ended(Ends::of(step.what.as_ref().ok()));
@@ -132,11 +137,16 @@ impl Reader {
         }
     }
 
+    /// Shows where an item is.
+    pub(super) fn say_item(&mut self, found: &ItemAnswer) {
+        let mut data = serde_json::to_value(found).unwrap_or_default();
+        data["type"] = json!("item");
+        self.say("item", &data);
+    }
+
     pub(super) async fn end_with_item(&mut self, number: u64) {
         if let Ok(found) = view(&self.host, &self.session, number).await {
-            let mut data = serde_json::to_value(&found).unwrap_or_default();
-            data["type"] = json!("item");
-            self.say("item", &data);
+            self.say_item(&found);
         }
         self.end("end", &json!({"type": "end"}));
     }

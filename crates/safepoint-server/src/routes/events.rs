@@ -4,20 +4,17 @@ use axum::{http::StatusCode, response::Response};
 use futures_util::stream;
 use safepoint::{
     ids::TurnId,
-    raw::{JournalFact, line::JournalEncoder, read_journal},
+    raw::{line::JournalEncoder, read_journal},
 };
 
-use super::{
-    Call, json,
-    sessions::{LIMIT, MOST},
-};
+use super::{Call, json, sessions::limit};
 use crate::{
     answer::{ItemState, ListPage, StepAnswer},
     ask::parsed,
     board::BoardReader,
     caller::items::view,
     host::read::{epoch_at, turns},
-    lines::{EventPlace, text_of},
+    lines::{EventPlace, text_of, turn_of},
     problem::{Answered, Problem},
     reader::{Reader, Until},
     sse,
@@ -69,7 +66,7 @@ fn until(call: &Call) -> Answered<Until> {
 pub(crate) async fn timeline(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
     let (after, turn) = (call.query::<u64>("after")?, call.query::<TurnId>("turn")?);
-    let limit = call.query::<usize>("limit")?.unwrap_or(LIMIT).clamp(1, MOST);
+    let limit = limit(&call)?;
     let tenures = call.by.store().tenures(kept.id()).await?;
     let mut encoder = JournalEncoder::new(kept.id());
     let mut data = Vec::new();
@@ -78,7 +75,7 @@ pub(crate) async fn timeline(call: Call) -> Answered<Response> {
         let place = EventPlace { epoch: epoch_at(&tenures, step.position), position: step.position };
         encoder.begin_epoch(place.epoch);
         let Some(line) = encoder.step(&step) else { return };
-        let is_meant = turn.is_none_or(|turn| turn_of(step.what.as_ref().ok()) == Some(turn));
+        let is_meant = turn.is_none_or(|turn| step.what.as_ref().ok().and_then(turn_of) == Some(turn));
         if !is_meant || after.is_some_and(|after| step.position <= after) {
             return;
         }
@@ -91,16 +88,4 @@ pub(crate) async fn timeline(call: Call) -> Answered<Response> {
     .await?;
     let next = data.last().filter(|_| is_more).map(|step: &StepAnswer| step.position.to_string());
     json(StatusCode::OK, &ListPage { data, next })
-}
-
-fn turn_of(fact: Option<&JournalFact>) -> Option<TurnId> {
-    match fact? {
-        JournalFact::Planned { turn, .. }
-        | JournalFact::Fact { turn, .. }
-        | JournalFact::Ended { turn, .. }
-        | JournalFact::Forgotten { turn }
-        | JournalFact::GivenUp { turn }
-        | JournalFact::Quiet { turn, .. } => Some(*turn),
-        _ => None,
-    }
 }

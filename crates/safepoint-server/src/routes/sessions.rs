@@ -9,7 +9,7 @@ use safepoint::{ids::SessionId, raw::store::PageCursor};
 
 use super::{Call, json};
 use crate::{
-    answer::{AgentAnswer, DoneAnswer, ListPage},
+    answer::{AgentAnswer, DoneAnswer, ListPage, SessionState},
     ask::SessionAsk,
     audit::AuditNote,
     caller::{
@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How many are listed, unless it is said, and at most.
-pub(super) const LIMIT: usize = 50;
+const LIMIT: usize = 50;
 pub(super) const MOST: usize = 500;
 /// How many sessions one request looks at; one that the token sees counts as several, because more is read of it.
 const LOOKED: usize = 5_000;
@@ -54,8 +54,8 @@ pub(crate) async fn make(call: Call) -> Answered<Response> {
 }
 
 pub(crate) async fn list(call: Call) -> Answered<Response> {
-    let limit = call.query::<usize>("limit")?.unwrap_or(LIMIT).clamp(1, MOST);
-    let (state, agent) = (call.query::<String>("state")?, call.query::<String>("agent")?);
+    let limit = limit(&call)?;
+    let (state, agent) = (call.query::<SessionState>("state")?, call.query::<String>("agent")?);
     let mut older = call.query::<String>("after")?.map(|after| cursor(&after)).transpose()?;
     let is_meant = |setup: &Setup| {
         call.by.who.sees(&setup.principal, &setup.agent)
@@ -72,9 +72,7 @@ pub(crate) async fn list(call: Call) -> Answered<Response> {
             if is_meant(&setup) {
                 left = left.saturating_sub(SEEN);
                 let one = view(&call.by.host, &row, &setup).await?;
-                data.extend(
-                    Some(one).filter(|one| state.as_ref().is_none_or(|state| one.state.as_str() == state)),
-                );
+                data.extend(Some(one).filter(|one| state.is_none_or(|state| one.state == state)));
             }
             if data.len() == limit || left == 0 {
                 let next = older.map(|PageCursor { updated, id }| format!("{updated}~{id}"));
@@ -87,6 +85,18 @@ pub(crate) async fn list(call: Call) -> Answered<Response> {
         // The others are of others: they are read in as few pieces as may be.
         most = MOST;
     }
+}
+
+/// How many the page is to have.
+///
+/// # Errors
+/// If it is a page of none, or of more than one has.
+pub(super) fn limit(call: &Call) -> Answered<usize> {
+    let limit = call.query::<usize>("limit")?.unwrap_or(LIMIT);
+    if (1..=MOST).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Problem::bad_request(format!("`limit`: {limit} is not in 1 to {MOST}")))
 }
 
 /// The place that a list continues behind.
@@ -107,8 +117,9 @@ pub(crate) async fn one(call: Call) -> Answered<Response> {
 
 pub(crate) async fn remove(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
-    if call.by.host.opened(kept.id()).is_some() {
-        return Err(Problem::conflict("session_open", "the session is open: stop it first"));
+    if !call.by.host.unload(kept.id()).await {
+        let detail = "something of the session runs or waits: stop it, or withdraw what waits, first";
+        return Err(Problem::conflict("session_open", detail));
     }
     call.by.store().remove(kept.id()).await?;
     json(StatusCode::OK, &DoneAnswer { status: "removed" })

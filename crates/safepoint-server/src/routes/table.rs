@@ -114,7 +114,7 @@ impl Route {
 
 const WAIT: Parameter = ("wait", "`settled` or `quiet`: answers once that is so");
 const TIMEOUT: Parameter = ("timeout_ms", "how long `wait` waits, at most 120000; default 30000");
-const LIMIT: Parameter = ("limit", "at most so many; default 50, at most 500");
+const LIMIT: Parameter = ("limit", "at most so many, from 1 to 500; default 50");
 const AFTER: Parameter = ("after", "`next` of the page before");
 
 /// All that this build has.
@@ -156,7 +156,12 @@ fn sessions() -> Vec<Route> {
             Box::pin(sessions::list(call))
         })
         .needs(Read)
-        .query(&[("state", "only those in this state"), ("agent", "only those of this agent"), LIMIT, AFTER])
+        .query(&[
+            ("state", "only those in this state, as a session says it"),
+            ("agent", "only those of this agent"),
+            LIMIT,
+            AFTER,
+        ])
         .answers::<ListPage<SessionAnswer>>(&[200]),
         Route::new(Method::GET, "/v1/sessions/{session}", "Shows a session", |call| {
             Box::pin(sessions::one(call))
@@ -166,7 +171,7 @@ fn sessions() -> Vec<Route> {
         Route::new(
             Method::DELETE,
             "/v1/sessions/{session}",
-            "Removes a session that no process has",
+            "Removes a session of which nothing runs or waits",
             |call| Box::pin(sessions::remove(call)),
         )
         .needs(Admin)

@@ -16,8 +16,7 @@ use super::{
     agents::{ServedAgent, WantedAgent, WantedAgents, wanted},
     hooks,
     own::{OwnToken, own_file},
-    provider,
-    tokens::place,
+    provider, tokens,
 };
 use crate::{
     args::{run::OnDisconnect, serve::ServeArgs},
@@ -47,12 +46,13 @@ struct BegunHost {
 pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
     // First: a signal from now on ends the start, or drains.
     let mut signals = Signals::listen(OnDisconnect::Detach)?;
+    let access = Access::token_file(tokens::served(args.tokens.clone())?).or_tokens(own_file()?);
     let begun = match unless(&mut signals, begin(&args)).await {
         Ok(begun) => begun?,
         Err(got) => return Ok(stopped(got, NOTHING_SERVED)),
     };
     let drain = args.drain.or(begun.of_server.drain()?).unwrap_or(DRAIN);
-    listen(&args, &begun, drain, &mut signals).await
+    listen(&args, &begun, access, drain, &mut signals).await
 }
 
 /// Makes the agents, and joins the store.
@@ -88,11 +88,11 @@ async fn begin(args: &ServeArgs) -> anyhow::Result<BegunHost> {
 async fn listen(
     args: &ServeArgs,
     BegunHost { host, of_server, served }: &BegunHost,
+    mut access: Access,
     drain: Duration,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     let address = address(args, of_server)?;
-    let mut access = Access::tokens(place(args.tokens.clone())?).or_tokens(own_file()?);
     for HostName(name) in &of_server.hosts {
         access = access.host(name.clone());
     }

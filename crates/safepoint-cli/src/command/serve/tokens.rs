@@ -37,11 +37,28 @@ pub(crate) fn token(args: TokenArgs) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// If there is no place for it.
-pub(super) fn place(named: Option<PathBuf>) -> Result<PathBuf, Usage> {
+fn place(named: Option<PathBuf>) -> Result<PathBuf, Usage> {
     let usual = || Some(config::folder()?.join("tokens.toml"));
     named
         .or_else(usual)
         .ok_or_else(|| Usage("there is no home directory for tokens; name a file with --tokens".into()))
+}
+
+/// What to do about a file that cannot be read.
+const REPAIR: &str = "correct it, or remove the entry and make its token anew with `safepoint token new`";
+
+/// The file of the tokens that a server accepts, which can be read now; what is wrong with it later is said.
+///
+/// # Errors
+/// What is wrong with it, in which line, and what to do.
+pub(super) fn served(named: Option<PathBuf>) -> Result<TokenFile, Usage> {
+    let file = TokenFile::new(place(named)?);
+    file.rows().map_err(|error| Usage(format!("{error}; {REPAIR}")))?;
+    Ok(file.on_broken(|error| {
+        output::tell(format_args!(
+            "safepoint: {error}; none of its tokens is accepted until it can be read: {REPAIR}"
+        ));
+    }))
 }
 
 fn asked(new: NewTokenArgs) -> anyhow::Result<NewToken> {
