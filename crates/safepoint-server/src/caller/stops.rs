@@ -36,14 +36,14 @@ pub(crate) struct ReachedTurn {
     pub(crate) turn: TurnId,
     /// Its run, if this process has it.
     run: Option<RunHandle>,
+    /// None: the store has it not.
     number: Option<u64>,
-    is_recorded: bool,
 }
 
 impl ReachedTurn {
     /// One that is stopped through the store.
     fn stored(turn: TurnId, number: u64) -> Self {
-        Self { turn, run: None, number: Some(number), is_recorded: true }
+        Self { turn, run: None, number: Some(number) }
     }
 }
 
@@ -90,7 +90,7 @@ impl Caller {
     ) -> Answered<StoppedTurn> {
         match self.host.opened(kept.id()) {
             Some(open) => self.stop_here(kept, &open, meant, request).await,
-            None => self.stop_in_store(kept, meant, request).await.map(StoppedTurn::Reached),
+            None => self.stop_in_store(kept, meant, request).await,
         }
     }
 
@@ -110,8 +110,7 @@ impl Caller {
             TurnStopAck::Stopping(turn) => {
                 let run = run.or_else(|| handle.current_turn()).filter(|view| view.turn == turn);
                 let run = run.map(|view| view.run);
-                let is_recorded = number.is_some();
-                Ok(StoppedTurn::Reached(ReachedTurn { turn, run, number, is_recorded }))
+                Ok(StoppedTurn::Reached(ReachedTurn { turn, run, number }))
             }
             TurnStopAck::Mismatch(turn) => {
                 let problem = self.too_late(kept, meant).await?.unwrap_or_else(|| {
@@ -120,7 +119,7 @@ impl Caller {
                 Err(problem.with("running", turn.to_string()))
             }
             // A suspended turn is stopped where its questions are.
-            TurnStopAck::NoTurn => self.stop_in_store(kept, meant, request).await.map(StoppedTurn::Reached),
+            TurnStopAck::NoTurn => self.stop_in_store(kept, meant, request).await,
             TurnStopAck::Held => Ok(StoppedTurn::Held),
         }
     }
@@ -131,7 +130,7 @@ impl Caller {
         kept: &Kept,
         meant: Option<TurnId>,
         request: StopRequest,
-    ) -> Answered<ReachedTurn> {
+    ) -> Answered<StoppedTurn> {
         let row = self.store().open(kept.id()).await?;
         if let Some(problem) = self.too_late(kept, meant).await? {
             return Err(problem);
@@ -143,7 +142,7 @@ impl Caller {
         let Some(turn) = meant.or(last).filter(|_| may_stop) else {
             return Err(no_turn("no turn runs or waits"));
         };
-        self.write_stop(kept, turn, request).await
+        self.write_stop(kept, turn, request).await.map(StoppedTurn::Reached)
     }
 
     async fn write_stop(&self, kept: &Kept, turn: TurnId, request: StopRequest) -> Answered<ReachedTurn> {
@@ -179,8 +178,7 @@ impl Caller {
                 ItemStopAck::Stopping(turn) => {
                     let run = run.or_else(|| handle.current_turn()).filter(|view| view.turn == turn);
                     let run = run.map(|view| view.run);
-                    let is_recorded = stored.is_some();
-                    Ok(StoppedItem::Stopping(ReachedTurn { turn, run, number: stored, is_recorded }))
+                    Ok(StoppedItem::Stopping(ReachedTurn { turn, run, number: stored }))
                 }
                 ItemStopAck::TooLate => self.stop_again(kept, item, request).await,
             };
@@ -333,7 +331,7 @@ impl Caller {
         reached: ReachedTurn,
         (wait, over): (StopWait, Instant),
     ) -> Answered<StopProgress> {
-        let ReachedTurn { turn, run, number, is_recorded } = reached;
+        let ReachedTurn { turn, run, number } = reached;
         let is_far_enough = |read: &read::TurnRead| match wait {
             // It gets no farther.
             _ if read.is_cut => true,
@@ -358,7 +356,7 @@ impl Caller {
             if is_there || Instant::now() >= over {
                 let mut answer = read.stop();
                 answer.number = number;
-                answer.recorded = is_recorded;
+                answer.recorded = number.is_some();
                 answer.turn = Some(turn.to_string());
                 if answer.state < StopState::Settled {
                     answer.waits_for = run.map(|run| run.alive()).unwrap_or_default();

@@ -8,6 +8,8 @@ use super::{
 };
 use crate::session::machine::{ExitKind, PlanRequest};
 
+mod starts;
+
 /// What the session has promised to a caller. Exhaustive: nothing, a plan of a resume, or a decision's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Promise {
@@ -268,21 +270,8 @@ impl World {
             }
             _ => {}
         }
-        if *input == Input::Resume && self.machine.phase() == SessionPhase::Idle && !self.is_opening() {
-            let is_held = self.machine.left().is_none() && !self.machine.waiting().is_empty();
-            assert!(!is_held, "a resume that releases nothing");
-        }
         if self.machine.phase() == SessionPhase::Idle && !self.is_opening() {
-            assert_eq!(
-                self.witness.promise,
-                Promise::Nothing,
-                "idle with a promise to keep, after {input:?}"
-            );
-        }
-        if self.machine.phase() == SessionPhase::Idle && !self.machine.is_suspended() && !self.is_opening() {
-            let barrier = self.witness.barrier.unwrap_or(ItemId::new(0));
-            let fresh = self.machine.waiting().iter().find(|item| **item >= barrier);
-            assert_eq!(fresh, None, "it waits, and nothing comes of it, after {input:?}");
+            self.look_at_rest(input);
         }
         // What waits for a decision in a store waits there too.
         let (suspended, waiting) = (self.machine.is_suspended(), self.machine.waiting());
@@ -299,6 +288,19 @@ impl World {
             "idle for too long, after {input:?}"
         );
         self.look_for_withdrawal(input, actions);
+    }
+
+    /// Between turns: what was promised has begun, and what waits is held.
+    fn look_at_rest(&self, input: &Input) {
+        let (left, waiting) = (self.machine.left(), self.machine.waiting());
+        let is_held = *input == Input::Resume && left.is_none() && !waiting.is_empty();
+        assert!(!is_held, "a resume that releases nothing");
+        assert_eq!(self.witness.promise, Promise::Nothing, "idle with a promise to keep, after {input:?}");
+        if !self.machine.is_suspended() {
+            let barrier = self.witness.barrier.unwrap_or(ItemId::new(0));
+            let fresh = waiting.iter().find(|item| **item >= barrier);
+            assert_eq!(fresh, None, "it waits, and nothing comes of it, after {input:?}");
+        }
     }
 
     /// Whether what waits for a person has been asked to stop.
@@ -319,36 +321,5 @@ impl World {
         });
         self.witness.withdrawn = suspended
             && (self.witness.withdrawn || withdraws || preempted || self.witness.stopped_at.is_some());
-    }
-}
-
-impl Witness {
-    /// Nothing that waits begins a turn before what was left is all there.
-    pub(super) fn holds_all(&mut self) {
-        self.barrier = Some(ItemId::new(u64::MAX));
-    }
-
-    /// A stop that is in the mail overtakes whatever was promised.
-    pub(super) fn held_back(&mut self) {
-        self.promise = Promise::Nothing;
-    }
-
-    fn starts(&mut self, from: StartFrom) {
-        assert!(!self.broken, "a turn after something broke");
-        self.is_protected =
-            self.streak >= self.rules.max_preempted && !matches!(from, StartFrom::Withdrawal(_));
-        match (self.promise, from) {
-            // A preempt whose time has come may overtake it.
-            (Promise::Decision, StartFrom::Decision | StartFrom::Withdrawal(StopWhy::Preempt { .. })) => {
-                self.promise = Promise::Nothing
-            }
-            (Promise::Nothing, _) => {}
-            (promise, from) => panic!("{promise:?} was promised, and there comes {from:?}"),
-        }
-        self.session_asked = false;
-        let is_stop = matches!(from, StartFrom::Withdrawal(StopWhy::Asked));
-        self.stopped_at = self.stopped_at.filter(|_| is_stop);
-        self.barrier = None;
-        self.withdrawn = false;
     }
 }
