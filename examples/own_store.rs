@@ -3,7 +3,6 @@
 use std::{error::Error, sync::Arc};
 
 use futures_util::TryFutureExt as _;
-use jiff::Timestamp;
 use safepoint::{
     Agent, Session,
     ids::{ApprovalId, NodeId, SessionId},
@@ -35,12 +34,11 @@ impl Store for Audited {
         list(most: usize, older: Option<PageCursor>) -> To<'_, Vec<SessionRow>>; remove(session: &SessionId) -> To<'_, ()>;
         join(node: NewNode) -> To<'_, NodeLease>; beat(node: &NodeLease, load: u32) -> To<'_, ()>;
         leave(node: &NodeId, how: Leaving) -> To<'_, ()>; nodes() -> To<'_, Vec<NodeRow>>; changes(node: &NodeLease) -> ChangeStream;
-        bury() -> To<'_, Vec<NodeId>>; due(most: usize) -> To<'_, Vec<Due>>;
+        bury() -> To<'_, Vec<NodeId>>; due(most: usize) -> To<'_, Vec<Due>>; accepted(session: &SessionId, item: u64) -> To<'_, Option<jiff::Timestamp>>;
         acquire(session: &SessionId, node: &NodeLease) -> To<'_, Lease>; release(lease: &Lease, seen: Changes, rest: Rest) -> To<'_, ()>;
         unpark(session: &SessionId) -> To<'_, ()>; tenures(session: &SessionId) -> To<'_, Vec<Tenure>>;
         ask_stops(among: Among, stop: StopIntent) -> To<'_, u64>; read(session: &SessionId, from: u64, most: usize) -> To<'_, Page>;
         check(session: &SessionId) -> To<'_, ChainCheck>; inbox(session: &SessionId) -> To<'_, Vec<InboxRow>>;
-        accepted(session: &SessionId, item: u64) -> To<'_, Option<Timestamp>>;
         push(session: &SessionId, item: NewItem) -> To<'_, Pushed>; withdraw(session: &SessionId, item: u64) -> To<'_, Withdrawn>;
         ask_stop(session: &SessionId, stop: StopIntent) -> To<'_, u64>; stops(session: &SessionId, after: u64) -> To<'_, Vec<StopRow>>;
         decide(session: &SessionId, decision: NewDecision) -> To<'_, DecisionResult>;
