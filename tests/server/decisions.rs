@@ -3,10 +3,13 @@
 use futures_util::future::join_all;
 use safepoint::{Agent, tool};
 use safepoint_server::{AccessScope, Principal};
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{
+    script::{Reply, Script},
+    scripted::ScriptedModel,
+};
 use serde_json::{Value, json};
 
-use super::world::{World, says};
+use super::world::{World, of, says};
 
 /// Pays a supplier.
 #[tool(effect = "keyed", approval = "required")]
@@ -156,5 +159,30 @@ async fn one_stream_has_the_states_and_questions_of_all_sessions() {
     let mine = other.post("/v1/sessions", &json!({"item": {"text": "Pay Bob."}})).await.body;
     assert_eq!(own.until("session").await.data["id"], mine["id"], "the first that it learns is its own");
     drop((all, own));
+    world.end().await;
+}
+
+/// S13.50: a removal and what is pushed at the same moment have one order: what was accepted is not removed with its session, and a session
+/// that was removed is not made again by what comes behind it.
+#[tokio::test]
+async fn what_was_accepted_is_not_removed() {
+    const ROUNDS: usize = 20;
+    let script = Script { repeat: true, ..Script::of([Reply::call("pay", json!({"cents": 1}))]) };
+    let world = World::of(of(ScriptedModel::new(script)).tool(pay).build()).await;
+    for _ in 0..ROUNDS {
+        let session = world.empty().await;
+        let path = format!("/v1/sessions/{session}");
+        let (items, item) = (format!("{path}/items"), json!({"text": "Pay."}));
+        let (pushed, removed) =
+            tokio::join!(world.client.post(&items, &item), world.client.send("DELETE", &path, &[], None));
+        match (pushed.status, removed.status) {
+            (202, 409) => assert_eq!(world.rest(&session, 1).await["outcome"], "suspended"),
+            (404 | 409, 200) => assert_eq!(world.client.get(&path).await.status, 404),
+            other => panic!("{other:?}: {pushed:?}, {removed:?}"),
+        }
+    }
+    let listed = world.client.get("/v1/sessions?limit=500").await.body;
+    let all = listed["data"].as_array().unwrap();
+    assert!(all.iter().all(|session| session["agent"] == "helper"), "{listed}");
     world.end().await;
 }

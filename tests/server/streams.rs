@@ -136,7 +136,8 @@ async fn the_stream_of_a_turn_ends_with_it() {
     let path = format!("/v1/sessions/{session}/events?turn=turn-1");
     let events = world.client.stream("GET", &path, &[], None).await.rest().await;
     assert_eq!(events.last().unwrap().event, "end", "{events:?}");
-    let again = world.client.send("GET", &path, &[("last-event-id", "1.0")], None).await;
+    let last = events.iter().filter_map(|sent| sent.id.as_deref()).next_back().unwrap();
+    let again = world.client.send("GET", &path, &[("last-event-id", last)], None).await;
     assert_eq!(again.status, 204, "{again:?}");
     world.end().await;
 }
@@ -204,5 +205,26 @@ async fn a_client_that_goes_away_stops_nothing() {
     gate.finish();
     let rest = world.rest(&session, 1).await;
     assert_eq!((rest["outcome"].as_str(), rest["answer"].as_str()), (Some("completed"), Some("Still here.")));
+    world.end().await;
+}
+
+/// S13.7, S13.35: a reader of one item that lost its stream reads the rest of it after the item is at rest, and nothing more once it has it.
+#[tokio::test]
+async fn a_stream_of_an_item_is_read_to_its_end_later() {
+    let world = World::of(says([Reply::text("Done.")]).build()).await;
+    let session = world.session("go").await;
+    world.rest(&session, 1).await;
+    for of in ["item=item-1", "turn=turn-1"] {
+        let path = format!("/v1/sessions/{session}/events?{of}");
+        let read = async |last: &str| {
+            let mut stream = world.client.stream("GET", &path, &[("last-event-id", last)], None).await;
+            stream.rest().await.into_iter().filter_map(|sent| sent.id).collect::<Vec<String>>()
+        };
+        let all = read("").await;
+        let (first, last) = (all.first().unwrap(), all.last().unwrap());
+        assert_eq!(read(first).await, all[1..], "{of}");
+        let over = world.client.send("GET", &path, &[("last-event-id", last)], None).await;
+        assert_eq!(over.status, 204, "{of}: {over:?}");
+    }
     world.end().await;
 }

@@ -5,6 +5,8 @@
 
 mod behind;
 
+pub(crate) use behind::known;
+
 use std::{
     pin::{Pin, pin},
     sync::Arc,

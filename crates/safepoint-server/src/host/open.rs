@@ -89,7 +89,8 @@ pub(super) async fn take(node: &Node, id: &SessionId, begun: OpenedWith) -> Resu
     let place = RunningPlace::among(&begun.places);
     let traces = SessionTraces::new(begun.traces, id.clone());
     let planner = PlacedPlanner::new(begun.agent, place.clone(), traces);
-    let mut builder = Session::builder(planner).history(begun.history);
+    // One that was removed meanwhile is not made again.
+    let mut builder = Session::builder(planner).history(begun.history).only_existing();
     if let Some(listener) = begun.on_lease {
         builder = builder.on_lease(move |until| listener(until));
     }

@@ -25,7 +25,7 @@ pub(super) fn read(body: &[u8]) -> Answered<Value> {
         let id = message["id"].clone();
         let problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_request", detail);
         // An id that is none is not said again.
-        if id.is_string() || id.is_number() { problem.with("id", id) } else { problem }
+        if is_id(&id) { problem.with("id", id) } else { problem }
     };
     if let Some(wrong) = wrong(&message) {
         return Err(invalid(wrong.to_owned()));
@@ -36,12 +36,16 @@ pub(super) fn read(body: &[u8]) -> Answered<Value> {
     Ok(message)
 }
 
+/// Whether it names a request.
+fn is_id(id: &Value) -> bool {
+    id.is_string() || id.as_f64().is_some_and(|id| id.fract() == 0.0)
+}
+
 /// What is wrong with it, whatever it asks for.
 fn wrong(message: &Value) -> Option<&'static str> {
     let is_answer = message.get("method").is_none();
     match message.get("id") {
-        Some(Value::String(_)) => {}
-        Some(Value::Number(id)) if id.as_f64().is_some_and(|id| id.fract() == 0.0) => {}
+        Some(id) if is_id(id) => {}
         None if !is_answer => {}
         // An error that answers no request that could be read.
         None | Some(Value::Null) if is_answer && message.get("error").is_some() => {}

@@ -167,7 +167,7 @@ pub(super) async fn before(store: &dyn Store, row: &SessionRow, item: u64) -> An
 }
 
 /// The position of an id, if it names a record of the session that is still there.
-pub(super) async fn known(host: &HostState, row: &SessionRow, last: &str) -> Answered<Option<u64>> {
+pub(crate) async fn known(host: &HostState, row: &SessionRow, last: &str) -> Answered<Option<u64>> {
     let Some(place) = EventPlace::parse(last).filter(|place| place.position < row.head) else {
         return Ok(None);
     };

@@ -12,11 +12,11 @@ use crate::{
     answer::{ItemState, ListPage, StepAnswer},
     ask::parsed,
     board::BoardReader,
-    caller::items::view,
+    caller::{Kept, items::view},
     host::read::{epoch_at, turns},
     lines::{EventPlace, text_of, turn_of},
     problem::{Answered, Problem},
-    reader::{Reader, Until},
+    reader::{Reader, Until, known},
     sse,
 };
 
@@ -35,11 +35,32 @@ pub(crate) async fn stream(call: Call) -> Answered<Response> {
             turn.is_quiet_known()
         }
     };
-    if is_over && last.is_some() {
+    if let Some(last) = last.as_deref().filter(|_| is_over)
+        && has_seen(&call, &kept, until, last).await?
+    {
         return sse::nothing_more();
     }
     let reader = Reader::start(&call.by, &kept.row, last.as_deref()).await?;
     Ok(sse::response(reader.until(until)))
+}
+
+/// Whether nothing of what a stream is about is recorded behind this id.
+async fn has_seen(call: &Call, kept: &Kept, until: Until, last: &str) -> Answered<bool> {
+    let Some(seen) = known(&call.by.host, &kept.row, last).await? else { return Ok(false) };
+    let turn = match until {
+        Until::Never => None,
+        Until::Turn(turn) => Some(turn),
+        Until::Item(number) => {
+            view(&call.by.host, kept.id(), number).await?.turn.and_then(|turn| turn.parse().ok())
+        }
+    };
+    let mut newest = None;
+    read_journal(call.by.store(), kept.id(), |step| {
+        let of = step.what.as_ref().ok().and_then(turn_of);
+        newest = Some(step.position).filter(|_| of.is_some() && of == turn).or(newest);
+    })
+    .await?;
+    Ok(newest.is_none_or(|newest| newest <= seen))
 }
 
 /// The states and the open questions of all sessions that the token sees, as they change.

@@ -16,7 +16,11 @@ use crate::{
         SessionMake,
         sessions::{view, whole},
     },
-    host::{open::Seen, setup::Setup},
+    host::{
+        open::Seen,
+        removal::{self, Removal},
+        setup::Setup,
+    },
     problem::{Answered, Problem},
 };
 
@@ -115,12 +119,18 @@ pub(crate) async fn one(call: Call) -> Answered<Response> {
     json(StatusCode::OK, &whole(&call.by.host, &kept.row, &kept.setup).await?)
 }
 
+fn in_use() -> Problem {
+    let detail = "something of the session runs or waits: stop it, or withdraw what waits, first";
+    Problem::conflict("session_open", detail)
+}
+
 pub(crate) async fn remove(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
     if !call.by.host.unload(kept.id()).await {
-        let detail = "something of the session runs or waits: stop it, or withdraw what waits, first";
-        return Err(Problem::conflict("session_open", detail));
+        return Err(in_use());
     }
-    call.by.store().remove(kept.id()).await?;
-    json(StatusCode::OK, &DoneAnswer { status: "removed" })
+    match removal::remove(call.by.store(), kept.id()).await? {
+        Removal::Done => json(StatusCode::OK, &DoneAnswer { status: "removed" }),
+        Removal::Waits => Err(in_use()),
+    }
 }

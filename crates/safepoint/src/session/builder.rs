@@ -46,6 +46,7 @@ pub struct SessionBuilder<T> {
     pub(super) setup: Option<String>,
     pub(super) on_left: PendingItems,
     pub(super) on_lease: Option<journal::OnLease>,
+    pub(super) only_existing: bool,
 }
 
 /// How many items may wait, unless it is said.
@@ -80,6 +81,7 @@ impl<T: Item> SessionBuilder<T> {
             setup: None,
             on_left: PendingItems::GoOn,
             on_lease: None,
+            only_existing: false,
         }
     }
 
@@ -92,6 +94,12 @@ impl<T: Item> SessionBuilder<T> {
     /// [`open`](Self::open) of it may leave it out, or give the same again. Default: an empty one.
     pub fn history(mut self, history: History) -> Self {
         self.history = history;
+        self
+    }
+    /// Opens only a session that the store has: one that is not there is [`Error::NoSession`](crate::store::Error::NoSession), and is not
+    /// made. Default: it is made.
+    pub fn only_existing(mut self) -> Self {
+        self.only_existing = true;
         self
     }
     /// Keeps what comes after the end, for [`SessionExit::take_late`](super::SessionExit::take_late).

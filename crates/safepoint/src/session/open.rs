@@ -208,7 +208,7 @@ impl<T: Item> SessionBuilder<T> {
         first: Option<NewItem>,
     ) -> Result<(SessionRow, Option<u64>), Error> {
         match looked(store.open(id)).await {
-            Err(Error::NoSession(_)) => {}
+            Err(Error::NoSession(_)) if !self.only_existing => {}
             found => return Ok((found?, None)),
         }
         let number = first.as_ref().map(|_item| FIRST);
