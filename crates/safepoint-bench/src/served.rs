@@ -1,7 +1,7 @@
 //! Sessions over HTTP: how late a delta is at readers while many read, how soon a stop closes the model's socket, and what a
 //! session costs the server.
 
-use std::{process::Stdio, time::Duration};
+use std::{net::SocketAddr, process::Stdio, time::Duration};
 
 use anyhow::Context as _;
 use safepoint_testkit::server::ModelServer;
@@ -11,6 +11,7 @@ use tokio::{
     process::{Child, Command},
 };
 
+mod by_hand;
 mod host;
 mod memory;
 pub(crate) mod readers;
@@ -18,7 +19,10 @@ pub(crate) mod readers;
 pub(crate) use memory::{AT_REST, gather};
 pub(crate) use readers::READERS;
 
-use self::host::{PACED, SOCKET, Served, talks};
+use self::{
+    by_hand::ByHand,
+    host::{PACED, SOCKET, Served, talks},
+};
 use crate::{figures::percentile, process::allow_files, table::Table, timing::machine_time};
 
 /// Sessions that stream, the readers of all of them, and those that read nothing.
@@ -41,17 +45,25 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
         percentile(stopped, 95),
         3.0,
     );
-    let sessions = served.many(PACED, SESSIONS).await?;
     let what = format!("served: {ALL_READERS} readers, {SESSIONS} sessions at 50 deltas a second");
-    let late = crowd(&served, &sessions, 0).await?.lateness().await?;
+    let by_hand = ByHand::start()?;
+    let best = crowd(by_hand.address, &ByHand::sessions(), 0).await?.lateness().await?;
+    by_hand.end()?;
+    let sessions = served.many(PACED, SESSIONS).await?;
+    let late = crowd(served.address, &sessions, 0).await?.lateness().await?;
     table.alone(&format!("{what}: a delta made → at the client, p99"), "ms", late[1], 20.0);
     table.beside(&format!("{what}: p50"), "ms", late[0]);
     table.beside(&format!("{what}: deltas a second at the clients"), "", late[2]);
-    let mut stalled = crowd(&served, &sessions, STALLED).await?;
+    for ((name, unit), figure) in
+        [("p50", "ms"), ("p99", "ms"), ("deltas a second", "")].into_iter().zip(best)
+    {
+        table.beside(&format!("{what}: {name}, by hand, without sessions"), unit, figure);
+    }
+    let mut stalled = crowd(served.address, &sessions, STALLED).await?;
     let more = stalled.lateness().await?;
     let name = format!("{what}, and {STALLED} that read nothing: p99");
     table.added(&name, "ms", (more[1], late[1]), 2.0);
-    let busy = crowd(&served, &sessions, 0).await?;
+    let busy = crowd(served.address, &sessions, 0).await?;
     let stopped = stops(&served, &model).await?;
     drop(busy);
     let name = format!("{what}: stop over HTTP → the model's socket is closed, p95");
@@ -83,9 +95,9 @@ struct ReaderCrowd {
 }
 
 /// Begins them, and returns once all read.
-async fn crowd(served: &Served, sessions: &[String], stalled: usize) -> anyhow::Result<ReaderCrowd> {
+async fn crowd(address: SocketAddr, sessions: &[String], stalled: usize) -> anyhow::Result<ReaderCrowd> {
     let mut process = Command::new(std::env::current_exe()?)
-        .args([READERS, &served.address.to_string(), &ALL_READERS.to_string(), &stalled.to_string()])
+        .args([READERS, &address.to_string(), &ALL_READERS.to_string(), &stalled.to_string()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .kill_on_drop(true)

@@ -33,7 +33,7 @@ pub(crate) const SOCKET: &str = "socket";
 pub(crate) const QUICK: &str = "quick";
 
 /// Between two deltas.
-const PACE: Duration = Duration::from_millis(20);
+pub(super) const PACE: Duration = Duration::from_millis(20);
 /// Turns at once.
 const RUNNING: usize = 1_000;
 const GRACE: Duration = Duration::from_millis(200);
