@@ -195,7 +195,7 @@ pub enum TurnStopAck {
     /// There is no current turn.
     NoTurn,
     /// No turn had begun, and the next one, which was planned, does not begin: what waits is held until the next
-    /// [resume](crate::Session::resume) or item (S6.23).
+    /// [resume](super::SessionHandle::resume) or item (S6.23).
     Held,
     /// The current turn is a different one.
     Mismatch(TurnId),
