@@ -9,7 +9,7 @@ use safepoint::{
     ids::SessionId,
     raw::store::{ApprovalState, DecisionResult, NewDecision},
     session::{ChatPlanner, ExitReason, ItemOutcome, SessionEvent, SessionStop},
-    store::{MemoryStore, OwnerProcess, Store},
+    store::{Error, MemoryStore, OwnerProcess, Store},
 };
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{script::Reply, wait::InTime as _};
@@ -94,6 +94,19 @@ async fn a_session_that_was_stopped_here_wants_no_owner() {
             assert!(!is_due(&store).await, "stop {at}: nothing is to be done");
         }
     }
+}
+
+/// S13.50: a session that is not there is made by its opening, unless the program wants one that is there alone.
+#[tokio::test]
+async fn a_session_that_is_not_there_is_not_made_where_that_is_wanted() {
+    let (desk, store) = (Desk::new([]), Arc::new(MemoryStore::default()) as Arc<dyn Store>);
+    let none = open_here(desk.chat().only_existing(), &store).await;
+    assert!(matches!(none, Err(Error::NoSession(none)) if none == id()));
+    assert!(matches!(store.open(&id()).await, Err(Error::NoSession(_))));
+    let session = open_here(desk.chat(), &store).await.unwrap();
+    session.stop(SessionStop::at_turn_end());
+    session.done().in_time("the end").await;
+    open_here(desk.chat().only_existing(), &store).await.unwrap();
 }
 
 /// S6.21, S6.8: what arrives, and a decision here, begin the time anew; the session is open for all of it.

@@ -61,6 +61,7 @@ impl Store for Forgetful {
 
     hand_on! {
         open(session: &SessionId) -> SessionRow;
+        remove_if_at_rest(session: &SessionId) -> bool;
         list(most: usize, older: Option<PageCursor>) -> Vec<SessionRow>;
         join(node: NewNode) -> NodeLease;
         beat(node: &NodeLease, load: u32) -> ();

@@ -26,7 +26,6 @@ mod due;
 pub(crate) mod open;
 mod places;
 pub(crate) mod read;
-pub(crate) mod removal;
 pub(crate) mod setup;
 pub(crate) mod shown;
 mod traces;

@@ -133,14 +133,24 @@ impl SqliteStore {
     /// ```
     #[must_use]
     pub fn remove_if_unused(&self, session: &SessionId) -> StoreFuture<'static, bool> {
+        self.remove_if(Durability::Recorded, session, sessions::is_unused)
+    }
+
+    /// Removes a session of which this is so, in one transaction with the look, and returns whether it was.
+    fn remove_if(
+        &self,
+        class: Durability,
+        session: &SessionId,
+        is_so: fn(&Connection, &SessionId) -> Result<bool, Fail>,
+    ) -> StoreFuture<'static, bool> {
         let (id, outside) = (session.clone(), self.outside.clone());
-        self.write(Durability::Recorded, move |connection, _| {
+        self.write(class, move |connection, _| {
             leases::must_be_free(connection, &id, &outside)?;
-            let is_unused = sessions::is_unused(connection, &id)?;
-            if is_unused {
+            let is_so = is_so(connection, &id)?;
+            if is_so {
                 sessions::remove(connection, &id)?;
             }
-            Ok(is_unused)
+            Ok(is_so)
         })
     }
 
@@ -215,11 +225,12 @@ impl Store for SqliteStore {
     }
 
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()> {
-        let (id, outside) = (session.clone(), self.outside.clone());
-        self.write(Durability::Durable, move |connection, _| {
-            leases::must_be_free(connection, &id, &outside)?;
-            sessions::remove(connection, &id)
-        })
+        let removed = self.remove_if(Durability::Durable, session, |_, _| Ok(true));
+        Box::pin(async { removed.await.map(drop) })
+    }
+
+    fn remove_if_at_rest(&self, session: &SessionId) -> StoreFuture<'_, bool> {
+        self.remove_if(Durability::Durable, session, sessions::is_at_rest)
     }
 
     fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease> {

@@ -293,6 +293,7 @@ impl Store for FaultStore {
         open(session: SessionId;) -> SessionRow;
         list(; most: usize, older: Option<PageCursor>) -> Vec<SessionRow>;
         remove(session: SessionId;) -> ();
+        remove_if_at_rest(session: SessionId;) -> bool;
         join(; node: NewNode) -> NodeLease;
         beat(node: NodeLease; load: u32) -> ();
         leave(node: NodeId; how: Leaving) -> ();

@@ -76,13 +76,13 @@ pub struct TokenFile {
 /// What learns that the file cannot be read.
 type BrokenListener = Box<dyn Fn(&io::Error) + Send + Sync>;
 
-/// What the last look at the file found.
+/// What the last look at the file found. Exhaustive: no file, the tokens and of which file, or why it cannot be read.
 #[derive(Debug, Default)]
-struct LastLook {
-    /// The tokens, and of which file.
-    rows: Option<(Stamp, Vec<TokenRow>)>,
-    /// Why it could not be read, as the listener has it.
-    told: Option<String>,
+enum LastLook {
+    #[default]
+    Nothing,
+    Tokens(Stamp, Vec<TokenRow>),
+    Broken(String),
 }
 
 /// What changes with the file.
@@ -199,18 +199,28 @@ impl TokenFile {
     fn look(&self) -> (io::Result<Vec<TokenRow>>, bool) {
         let mut last = self.lock();
         let stamp = self.stamp();
-        if let (Ok(stamp), Some((seen, rows))) = (&stamp, &last.rows)
+        if let (Ok(stamp), LastLook::Tokens(seen, rows)) = (&stamp, &*last)
             && stamp == seen
         {
             return (Ok(rows.clone()), false);
         }
-        let found = stamp.and_then(|stamp| Ok((stamp, self.rows()?)));
-        // A file that is not there is no broken one.
-        let why = found.as_ref().err().filter(|error| error.kind() != io::ErrorKind::NotFound);
-        let why = why.map(ToString::to_string);
-        let is_news = why.is_some() && why != last.told;
-        *last = LastLook { rows: found.as_ref().ok().cloned(), told: why };
-        (found.map(|(_, rows)| rows), is_news)
+        match stamp.and_then(|stamp| Ok((stamp, self.rows()?))) {
+            Ok((stamp, rows)) => {
+                *last = LastLook::Tokens(stamp, rows.clone());
+                (Ok(rows), false)
+            }
+            // A file that is not there is no broken one.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                *last = LastLook::Nothing;
+                (Err(error), false)
+            }
+            Err(error) => {
+                let why = error.to_string();
+                let is_news = !matches!(&*last, LastLook::Broken(before) if *before == why);
+                *last = LastLook::Broken(why);
+                (Err(error), is_news)
+            }
+        }
     }
 
     fn stamp(&self) -> io::Result<Stamp> {

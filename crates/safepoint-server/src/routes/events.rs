@@ -25,18 +25,22 @@ pub(crate) async fn stream(call: Call) -> Answered<Response> {
     let sent = call.headers.get("last-event-id").map(|id| id.to_str().unwrap_or("?").to_owned());
     let last = sent.or(call.query::<String>("after")?).filter(|last| !last.is_empty());
     let until = until(&call)?;
-    // What has ended and was seen to its end is not streamed again.
-    let is_over = match until {
-        Until::Never => false,
-        Until::Item(number) => view(&call.by.host, kept.id(), number).await?.state == ItemState::Rest,
+    // The turn of what is over; an item that was withdrawn had none.
+    let over = match until {
+        Until::Never => None,
+        Until::Item(number) => {
+            let found = view(&call.by.host, kept.id(), number).await?;
+            (found.state == ItemState::Rest).then(|| found.turn.and_then(|turn| turn.parse().ok()))
+        }
         Until::Turn(turn) => {
             let turns = turns(call.by.store(), kept.id()).await?;
-            let turn = turns.get(&turn.number()).ok_or_else(|| Problem::no_such("turn"))?;
-            turn.is_quiet_known()
+            let read = turns.get(&turn.number()).ok_or_else(|| Problem::no_such("turn"))?;
+            read.is_quiet_known().then_some(Some(turn))
         }
     };
-    if let Some(last) = last.as_deref().filter(|_| is_over)
-        && has_seen(&call, &kept, until, last).await?
+    // What was seen to its end is not streamed again.
+    if let (Some(turn), Some(last)) = (over, last.as_deref())
+        && has_seen(&call, &kept, turn, last).await?
     {
         return sse::nothing_more();
     }
@@ -44,16 +48,9 @@ pub(crate) async fn stream(call: Call) -> Answered<Response> {
     Ok(sse::response(reader.until(until)))
 }
 
-/// Whether nothing of what a stream is about is recorded behind this id.
-async fn has_seen(call: &Call, kept: &Kept, until: Until, last: &str) -> Answered<bool> {
+/// Whether nothing of this turn is recorded behind this id.
+async fn has_seen(call: &Call, kept: &Kept, turn: Option<TurnId>, last: &str) -> Answered<bool> {
     let Some(seen) = known(&call.by.host, &kept.row, last).await? else { return Ok(false) };
-    let turn = match until {
-        Until::Never => None,
-        Until::Turn(turn) => Some(turn),
-        Until::Item(number) => {
-            view(&call.by.host, kept.id(), number).await?.turn.and_then(|turn| turn.parse().ok())
-        }
-    };
     let mut newest = None;
     read_journal(call.by.store(), kept.id(), |step| {
         let of = step.what.as_ref().ok().and_then(turn_of);

@@ -16,11 +16,7 @@ use crate::{
         SessionMake,
         sessions::{view, whole},
     },
-    host::{
-        open::Seen,
-        removal::{self, Removal},
-        setup::Setup,
-    },
+    host::{open::Seen, setup::Setup},
     problem::{Answered, Problem},
 };
 
@@ -129,8 +125,8 @@ pub(crate) async fn remove(call: Call) -> Answered<Response> {
     if !call.by.host.unload(kept.id()).await {
         return Err(in_use());
     }
-    match removal::remove(call.by.store(), kept.id()).await? {
-        Removal::Done => json(StatusCode::OK, &DoneAnswer { status: "removed" }),
-        Removal::Waits => Err(in_use()),
+    if !call.by.store().remove_if_at_rest(kept.id()).await? {
+        return Err(in_use());
     }
+    json(StatusCode::OK, &DoneAnswer { status: "removed" })
 }

@@ -106,6 +106,14 @@ pub(super) fn is_unused(connection: &Connection, id: &SessionId) -> Result<bool,
     is_unused.ok_or_else(|| Error::NoSession(id.clone()).into())
 }
 
+/// Whether no item waits in it, and no approval is open or waits to be used.
+pub(super) fn is_at_rest(connection: &Connection, id: &SessionId) -> Result<bool, Fail> {
+    const SELECT: &str = "SELECT NOT EXISTS (SELECT 1 FROM items WHERE session = ?1 AND state < 2 AND state = 0) \
+         AND NOT EXISTS (SELECT 1 FROM approvals WHERE session = ?1 AND state < 2)";
+    let key = key(connection, id)?;
+    Ok(connection.prepare_cached(SELECT)?.query_row([key], |row| row.get(0))?)
+}
+
 /// The number that stands for the session in the other tables.
 pub(super) fn key(connection: &Connection, id: &SessionId) -> Result<i64, Fail> {
     let mut select = connection.prepare_cached("SELECT key FROM sessions WHERE id = ?1")?;

@@ -54,7 +54,7 @@ pub(super) fn ask(bed: &Bed, id: &str) -> Write {
     Write::OpenApproval(question(bed, id))
 }
 
-fn answer(id: &str, principal: &str) -> NewDecision {
+pub(super) fn answer(id: &str, principal: &str) -> NewDecision {
     NewDecision {
         id: id.into(),
         digest: format!("digest of {id}"),

@@ -3,11 +3,18 @@
 use std::time::Duration;
 
 use safepoint::{
-    raw::store::{ChainCheck, Liveness, NewItem, NewSession, Pushed, Record, Withdrawn, Write},
+    ids::SessionId,
+    raw::store::{
+        ApprovalClose, ChainCheck, Liveness, NewItem, NewSession, Pushed, Record, Withdrawn, Write,
+    },
     store::{Error, SessionRow},
 };
 
-use super::{Bed, BrokenStore, Fresh, a_record, item, must, not_there, owner, record, refused, same, wish};
+use super::{
+    Bed, BrokenStore, Fresh, a_record,
+    approvals::{answer, ask},
+    item, must, not_there, owner, record, refused, same, wish,
+};
 
 /// Sessions are made once, found, listed newest first, and removed with all that is theirs.
 ///
@@ -23,7 +30,8 @@ pub async fn sessions(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     created_as_a_whole_or_not(&Bed::make(fresh)).await?;
     newest_first(&Bed::make(fresh)).await?;
     removed_entirely(&Bed::make(fresh)).await?;
-    not_removed_while_held(&Bed::make(fresh)).await
+    not_removed_while_held(&Bed::make(fresh)).await?;
+    removed_at_rest_alone(&Bed::make(fresh)).await
 }
 
 async fn made_once(bed: &Bed) -> Result<(), BrokenStore> {
@@ -182,4 +190,26 @@ async fn not_removed_while_held(bed: &Bed) -> Result<(), BrokenStore> {
     must("it is still there", bed.store.open(&session).await.is_ok())?;
     bed.lives.say(1, Liveness::Dead);
     Ok(bed.other.remove(&session).await?)
+}
+
+async fn removed_at_rest_alone(bed: &Bed) -> Result<(), BrokenStore> {
+    let at_rest = async |id: &SessionId| bed.other.remove_if_at_rest(id).await;
+    let (session, lease) = bed.held("a").await?;
+    bed.append(&lease, vec![ask(bed, "q")]).await?;
+    let named = |error: &Error| matches!(error, Error::Held(_, held) if held.owner == owner(1));
+    refused("a session that is held, and asks", at_rest(&session).await, named)?;
+    bed.give_back(&lease).await?;
+    same("one that asks", at_rest(&session).await?, false)?;
+    bed.other.decide(&session, answer("q", "ann")).await?;
+    same("one with a decision that nothing has used", at_rest(&session).await?, false)?;
+    let lease = bed.take(&session, 1).await?;
+    refused("a session that is held", at_rest(&session).await, named)?;
+    bed.append(&lease, vec![Write::CloseApproval("q".into(), ApprovalClose::Used)]).await?;
+    bed.give_back(&lease).await?;
+    bed.other.push(&session, item("1", "waits")).await?;
+    same("one in which an item waits", at_rest(&session).await?, false)?;
+    same("its items", bed.store.inbox(&session).await?.len(), 1)?;
+    bed.other.withdraw(&session, 1).await?;
+    same("one at rest", at_rest(&session).await?, true)?;
+    not_there(at_rest(&session).await)
 }

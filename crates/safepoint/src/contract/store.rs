@@ -111,6 +111,10 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// it. Durable.
     fn remove(&self, session: &SessionId) -> StoreFuture<'_, ()>;
 
+    /// The same of a session at rest, in one transaction with the look whether it is: no item waits in it, and no approval is open or
+    /// waits to be used. Returns whether that was so; otherwise nothing has changed.
+    fn remove_if_at_rest(&self, session: &SessionId) -> StoreFuture<'_, bool>;
+
     /// Joins as a node, which may hold sessions by one lease (S7.12). A node of its name that may be
     /// [buried](Self::bury) is buried first; another one is [`Error::NodeExists`].
     fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease>;

@@ -187,7 +187,7 @@ pub struct TurnStopTicket {
     pub(super) keep: Keep,
 }
 
-/// Which turn a stop reached. Exhaustive: this one, none, or a different one than the one named.
+/// Which turn a stop reached. Exhaustive: this one, none, the plan of the next one, or a different one than the one named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TurnStopAck {
     /// The stop reached this turn.

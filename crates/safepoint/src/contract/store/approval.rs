@@ -146,6 +146,17 @@ pub struct ApprovalCursor {
     pub id: ApprovalId,
 }
 
+impl ApprovalState {
+    /// Whether something is to come of it: a decision, or its use.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        match self {
+            Self::Open | Self::Decided { used: DecisionUse::Waiting, .. } => true,
+            Self::Decided { used: DecisionUse::Used, .. } | Self::Withdrawn | Self::Expired => false,
+        }
+    }
+}
+
 impl ApprovalRow {
     /// The result of a decision now; `Taken` if it is to be stored.
     #[must_use]

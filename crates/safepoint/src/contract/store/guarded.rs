@@ -103,6 +103,11 @@ impl Store for Foreign<dyn Store> {
         change(self, move |store| store.remove(&session))
     }
 
+    fn remove_if_at_rest(&self, session: &SessionId) -> StoreFuture<'_, bool> {
+        let session = session.clone();
+        change(self, move |store| store.remove_if_at_rest(&session))
+    }
+
     fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease> {
         change(self, |store| store.join(node))
     }

@@ -201,6 +201,15 @@ impl Store for MemoryStore {
         ready(self.state.lock().remove(session, &self.outside))
     }
 
+    fn remove_if_at_rest(&self, session: &SessionId) -> StoreFuture<'_, bool> {
+        let mut state = self.state.lock();
+        ready(state.session(session).map(Session::waits).and_then(|waits| match waits {
+            // One that is held is refused as such.
+            true => state.dead_holder(session, &self.outside).map(|_dead| false),
+            false => state.remove(session, &self.outside).map(|()| true),
+        }))
+    }
+
     fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease> {
         let lease = NodeLease::new(node.id.clone(), node.ttl, Since::now());
         ready(self.state.lock().join(node, &self.outside).map(|()| lease))

@@ -121,6 +121,11 @@ impl Session {
         }
     }
 
+    /// Whether an item waits in it, or an approval is open or waits to be used.
+    pub(super) fn waits(&self) -> bool {
+        self.items.waiting() > 0 || self.side.approvals.iter().any(|row| row.state.waits())
+    }
+
     /// How many of its owners will have died if this one has.
     pub(super) fn tries_after_death(&self) -> u16 {
         self.tries.saturating_add(u16::from(!self.is_at_rest))
