@@ -263,7 +263,9 @@ async fn a_failure_carries_its_hint() {
 /// place where it is cut, and in the file that has all of it.
 #[tokio::test]
 async fn a_failure_that_is_spilled_has_no_secret() {
-    const KEY: &str = "key-0123456789abcdef";
+    // Letters that are in no name of a file or a call: those are hexadecimal.
+    const KEY: &str = "key-ghijklmnopqrstuv";
+    let shown = |text: &str| (4..=KEY.len()).find(|&to| text.contains(&KEY[to - 4..to]));
     for before in 0..KEY.len() {
         let long = format!("{}{}", "x".repeat(before), KEY.repeat(500));
         let work = does("work", move |_| {
@@ -278,8 +280,8 @@ async fn a_failure_that_is_spilled_has_no_secret() {
         let file = file.split(' ').next().unwrap();
         let whole = std::fs::read_to_string(file).unwrap();
         std::fs::remove_file(file).unwrap();
-        assert!(whole.contains("[secret KEY]") && !whole.contains("0123"), "{whole}");
-        assert!(said.contains("[secret KEY]") && !said.contains("0123"), "{said}");
+        assert!(whole.contains("[secret KEY]") && shown(&whole).is_none(), "{whole}");
+        assert!(said.contains("[secret KEY]") && shown(&said).is_none(), "{said}");
     }
 }
 
