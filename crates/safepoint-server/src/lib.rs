@@ -30,6 +30,7 @@ mod ask;
 mod audit;
 mod board;
 mod caller;
+mod fan;
 mod follow;
 mod host;
 mod lines;

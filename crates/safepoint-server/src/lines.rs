@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 pub(crate) use self::about::{FrameSubject, turn_of};
+use crate::fan::Fan;
 
 /// The frames that are kept for readers.
 const MOST_FRAMES: usize = 8_192;
@@ -160,6 +161,8 @@ pub(crate) struct Tail {
     ring: Mutex<Ring>,
     /// Changes with each frame, and when no more come.
     grown: watch::Sender<u64>,
+    /// What writes the frames to many readers at once.
+    pub(crate) fan: Fan,
 }
 
 #[derive(Debug, Default)]

@@ -32,17 +32,16 @@ use crate::{
         items::{ItemPush, PushedItem, view},
         sessions::whole,
     },
+    fan::{Fan, FanEnd, FramePlace, Outlet, PIECE},
     host::{HostState, open::Seen, setup::Setup, shown::Seat},
     lines::{Ends, FoundFrames, Frame, FrameSubject, frame},
     load::{Load, ReaderPlace},
     problem::Answered,
-    sse::{KEEP_ALIVE, KEPT_ALIVE},
+    sse::{DirectBody, KEEP_ALIVE, KEPT_ALIVE},
 };
 
 /// How often the journal of a session that is not open here is looked at.
 const LOOK: Duration = Duration::from_millis(250);
-/// What goes out in one piece, unless one frame is larger.
-const PIECE: usize = 64 << 10;
 
 /// What a stream ends with. Exhaustive: it goes on, or until an item of this number is at rest, or nothing of a turn is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +68,8 @@ pub(crate) struct Reader {
     at: ReaderStage,
     /// What is sent next.
     piece: Vec<Frame>,
+    /// Where the fan writes in its place.
+    direct: DirectBody,
     _place: ReaderPlace,
 }
 
@@ -187,8 +188,14 @@ impl Reader {
             known_at: None,
             at: ReaderStage::Behind,
             piece,
+            direct: DirectBody::default(),
             _place: place,
         })
+    }
+
+    /// It is read as this body.
+    pub(crate) fn direct(self, direct: DirectBody) -> Self {
+        Self { direct, ..self }
     }
 
     /// It ends by this.
@@ -286,12 +293,36 @@ impl Reader {
                 self.say("missed", &data);
                 self.at = ReaderStage::Behind;
             }
-            FoundFrames::Nothing => match live.wait(known_at).await {
-                WaitEnd::Grown => {}
-                WaitEnd::Known => self.end_if_at_rest().await,
-                WaitEnd::Quiet => self.keep_alive().await,
+            FoundFrames::Nothing => match (self.until, self.direct.outlet().cloned()) {
+                // It shows all that comes, as every reader that has no end.
+                (Until::Never, Some(outlet)) => self.attend(&outlet).await,
+                _ => match live.wait(known_at).await {
+                    WaitEnd::Grown => {}
+                    WaitEnd::Known => self.end_if_at_rest().await,
+                    WaitEnd::Quiet => self.keep_alive().await,
+                },
             },
             FoundFrames::Closed => self.leave().await,
+        }
+    }
+
+    /// Has the fan write what comes.
+    async fn attend(&mut self, outlet: &Outlet) {
+        let ReaderStage::Live(live) = &mut self.at else { return };
+        let place = FramePlace { next: live.next, sent: self.sent };
+        let Some(back) = Fan::attend(&live.seat.tail, outlet, place, live.read).await else {
+            // How much it wrote is not known: the client comes back with the last id that it has.
+            self.at = ReaderStage::Over;
+            return;
+        };
+        (live.next, live.read, self.sent) = (back.place.next, back.read, back.place.sent);
+        match back.why {
+            FanEnd::Look => {}
+            FanEnd::Rest => self.piece.push(Frame::unrecorded(Bytes::new())),
+            FanEnd::Quiet => {
+                live.read = Instant::now();
+                self.keep_alive().await;
+            }
         }
     }
 

@@ -1,20 +1,21 @@
 //! A server of its own: it listens, bounds connections and heads, and drops a client that reads nothing.
 
 use std::{
+    convert::Infallible,
     fmt,
-    future::poll_fn,
+    future::{pending, poll_fn},
     io,
     net::SocketAddr,
     pin::{Pin, pin},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
 };
 
-use axum::{Extension, Router, body::Body, extract::Request};
+use axum::{Extension, Router, body::Body, extract::Request, response::Response};
 use futures_util::future::{Either, select};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -22,33 +23,37 @@ use safepoint::stop::{Scope, StopHandle};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpSocket, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
+    task::yield_now,
     time::{Instant, Sleep, sleep, timeout},
 };
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tower_service::Service as _;
 
 use crate::{
     access::Access,
+    fan::STALLED,
     host::Host,
     routes::{OverTls, router},
     sse,
 };
 
+mod direct;
 mod streams;
 mod tls;
 
 pub use tls::Tls;
 
-use self::streams::StreamThreads;
+use self::{
+    direct::{DirectAnswer, RequestLine},
+    streams::StreamThreads,
+};
 
 /// How many connections there may be.
 const CONNECTIONS: usize = 4_096;
 /// How long the head of a request may take, and how long it may be.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const HEAD: usize = 16 << 10;
-/// How long a client may take nothing of what is sent.
-const STALLED: Duration = Duration::from_secs(30);
 /// What the system takes for a client that reads nothing, in bytes; it doubles that for its own use.
 const SENT: u32 = 64 << 10;
 /// How many connections may wait to be accepted.
@@ -187,39 +192,79 @@ async fn connection(stream: TcpStream, serving: Serving, tls: Option<Arc<Tls>>) 
     }
 }
 
+/// What requests come on.
+trait Wire: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// The socket, where bytes go to it as they are.
+    fn into_socket(self) -> Option<TcpStream>;
+    /// Whether there is one.
+    const HAS_SOCKET: bool;
+}
+
+impl Wire for Patient {
+    const HAS_SOCKET: bool = true;
+
+    fn into_socket(self) -> Option<TcpStream> {
+        Some(self.stream)
+    }
+}
+
+impl Wire for TlsStream<Patient> {
+    const HAS_SOCKET: bool = false;
+
+    fn into_socket(self) -> Option<TcpStream> {
+        None
+    }
+}
+
 impl Serving {
     /// Serves requests here, and from the first stream on among the threads of streams.
-    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    async fn serve<W: Wire>(self, wire: W) {
         let streamed = Arc::new(AtomicBool::new(false));
         let (router, streams) = (self.router, Arc::clone(&streamed));
+        let (takes, taken) = oneshot::channel();
+        let takes = Arc::new(Mutex::new(Some(takes)));
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let (mut router, streams) = (router.clone(), Arc::clone(&streams));
+            let (mut router, streams, takes) = (router.clone(), Arc::clone(&streams), Arc::clone(&takes));
             async move {
-                let answer = router.call(request.map(Body::new)).await;
+                let line = RequestLine::of(&request, W::HAS_SOCKET);
+                let answer = router.call(request.map(Body::new)).await?;
                 // Relaxed: it is read by the task that polls this, after it has.
-                streams.fetch_or(answer.as_ref().is_ok_and(sse::is_stream), Ordering::Relaxed);
-                answer
+                streams.fetch_or(sse::is_stream(&answer), Ordering::Relaxed);
+                match DirectAnswer::of(&line, answer) {
+                    Ok(direct) => Ok(give(&takes, direct).await),
+                    Err(answer) => Ok::<_, Infallible>(*answer),
+                }
             }
         });
         let mut http = http1::Builder::new();
         // A frame is small: it is copied behind the length that is sent before it, and written as one.
         let http =
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD).writev(false);
-        let mut served = Box::pin(http.serve_connection(TokioIo::new(stream), service));
+        let mut served = http.serve_connection(TokioIo::new(wire), service);
         let mut over = self.over;
         let mut ended = Box::pin(async move {
-            let is_over = {
+            let end = {
                 let over = pin!(over.wait_for(|is_over| *is_over));
-                // The connection first: one that has ended needs no end. The signal is looked at again by none.
-                match select(served.as_mut(), over).await {
-                    Either::Left(_) => false,
-                    Either::Right(_) => true,
+                // The connection first: one that has ended needs no end. The others are looked at again by none.
+                match select(&mut served, select(taken, over)).await {
+                    Either::Left(_) => return,
+                    Either::Right((Either::Left((taken, _)), _)) => taken.ok(),
+                    Either::Right((Either::Right(_), _)) => None,
                 }
             };
-            if is_over {
-                served.as_mut().graceful_shutdown();
-                // A client that has gone has no use for its answer.
-                drop(served.await);
+            match end {
+                Some(direct) => {
+                    // It is written among the threads of streams.
+                    yield_now().await;
+                    if let Some(socket) = served.into_parts().io.into_inner().into_socket() {
+                        direct.write(socket).await;
+                    }
+                }
+                None => {
+                    Pin::new(&mut served).graceful_shutdown();
+                    // A client that has gone has no use for its answer.
+                    drop(served.await);
+                }
             }
         });
         // Whether it has ended; otherwise it has begun to stream.
@@ -238,6 +283,15 @@ impl Serving {
             Err(here) => here.await,
         }
     }
+}
+
+/// Gives the connection away with its answer: no other request is served on it.
+async fn give(takes: &Mutex<Option<oneshot::Sender<DirectAnswer>>>, direct: DirectAnswer) -> Response {
+    let takes = takes.lock().expect("no code under this lock panics").take();
+    if let Some(takes) = takes {
+        drop(takes.send(direct));
+    }
+    pending().await
 }
 
 /// A connection whose client takes what is sent within a time.
@@ -319,7 +373,7 @@ impl fmt::Debug for LastAnswers {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Mutex, mpsc};
+    use std::sync::mpsc;
 
     use axum::routing::get;
     use bytes::Bytes;
@@ -327,6 +381,14 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
     use super::*;
+
+    impl Wire for DuplexStream {
+        const HAS_SOCKET: bool = false;
+
+        fn into_socket(self) -> Option<TcpStream> {
+            None
+        }
+    }
 
     /// How long the thread is held at most.
     const HELD: Duration = Duration::from_secs(20);

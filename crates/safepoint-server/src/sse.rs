@@ -1,6 +1,10 @@
 //! What a reader reads as a stream of server-sent events.
 
-use std::{convert::Infallible, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{
     body::Body,
@@ -11,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use futures_util::stream;
 
-use crate::{lines::Frame, problem::Answered, reader::Reader};
+use crate::{fan::Outlet, lines::Frame, problem::Answered, reader::Reader};
 
 /// What such a stream is called in a head.
 const STREAM: &str = "text/event-stream";
@@ -25,8 +29,27 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// What shows that: a comment.
 pub(crate) const KEPT_ALIVE: &[u8] = b": keep-alive\n\n";
 
+/// With the answer that streams what a reader reads: where its server writes the body itself, if it does. What comes is written
+/// there by the fan of the session then, while the body has nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DirectBody(Arc<OnceLock<Outlet>>);
+
+impl DirectBody {
+    /// The body is written here, piece by piece, and an empty piece has what is left there written.
+    pub(crate) fn is_written_to(&self, outlet: &Outlet) {
+        // An answer has one body.
+        drop(self.0.set(outlet.clone()));
+    }
+
+    pub(crate) fn outlet(&self) -> Option<&Outlet> {
+        self.0.get()
+    }
+}
+
 /// The answer that streams it.
 pub(crate) fn response(reader: Reader) -> Response {
+    let direct = DirectBody::default();
+    let reader = reader.direct(direct.clone());
     let first = Some(Bytes::from_static(RETRY));
     let pieces = stream::unfold((reader, first), |(mut reader, first)| async move {
         let piece = match first {
@@ -35,7 +58,9 @@ pub(crate) fn response(reader: Reader) -> Response {
         };
         Some((piece, (reader, None)))
     });
-    streamed(pieces)
+    let mut response = streamed(pieces);
+    response.extensions_mut().insert(direct);
+    response
 }
 
 /// Frames as one piece; a frame that is alone is what all its readers share.
