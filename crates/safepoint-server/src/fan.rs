@@ -114,6 +114,7 @@ impl Fan {
     }
 
     fn join(&self, tail: &Arc<Tail>, reader: FanReader) -> mpsc::UnboundedSender<FanWork> {
+        let scope = reader.outlet.scope().clone();
         let mut work = self.lock();
         let refused = match &*work {
             Some(known) => match known.send(FanWork::Join(reader)) {
@@ -126,7 +127,7 @@ impl Fan {
         // It is received: the receiver is here.
         drop(new.send(refused));
         *work = Some(new.clone());
-        drop(tokio::spawn(run(Arc::clone(tail), asked)));
+        drop(scope.spawn("readers of a session", run(Arc::clone(tail), asked)));
         new
     }
 
@@ -284,6 +285,7 @@ impl FanReader {
 mod tests {
     use std::time::Duration;
 
+    use safepoint::stop::Scope;
     use tokio::{
         io::AsyncReadExt as _,
         net::{TcpListener, TcpSocket, TcpStream},
@@ -301,7 +303,7 @@ mod tests {
         let socket = TcpSocket::new_v4().unwrap();
         let client = socket.connect(listener.local_addr().unwrap()).await.unwrap();
         let (server, _) = listener.accept().await.unwrap();
-        (client, Outlet::new(server))
+        (client, Outlet::new(server, Scope::root().0))
     }
 
     fn frame(text: &str, position: Option<u64>) -> Frame {

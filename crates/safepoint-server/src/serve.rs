@@ -126,6 +126,7 @@ impl HostServer {
                         let (router, tls) = (self.router.clone(), self.tls.clone());
                         let served = Serving {
                             router,
+                            scope: scope.clone(),
                             over: over_for_all.clone(),
                             streams: Arc::clone(&streams),
                             _place: place,
@@ -169,6 +170,8 @@ impl LastAnswers {
 /// What serves one connection.
 struct Serving {
     router: Router,
+    /// What is written for many connections at once belongs to it.
+    scope: Scope,
     /// The host has drained: the answer that it is at is the last one.
     over: watch::Receiver<bool>,
     streams: Arc<StreamThreads>,
@@ -241,7 +244,7 @@ impl Serving {
         let http =
             http.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN).max_buf_size(HEAD).writev(false);
         let mut served = http.serve_connection(TokioIo::new(wire), service);
-        let mut over = self.over;
+        let (mut over, scope) = (self.over, self.scope);
         let mut ended = Box::pin(async move {
             let end = {
                 let over = pin!(over.wait_for(|is_over| *is_over));
@@ -257,7 +260,7 @@ impl Serving {
                     // It is written among the threads of streams.
                     yield_now().await;
                     if let Some(socket) = served.into_parts().io.into_inner().into_socket() {
-                        direct.write(socket).await;
+                        direct.write(socket, scope).await;
                     }
                 }
                 None => {
@@ -416,7 +419,8 @@ mod tests {
             let (mut client, server) = duplex(HEAD);
             let _place = Arc::clone(&places).acquire_owned().await.unwrap();
             let (router, over, streams) = (router.clone(), over.clone(), Arc::clone(&streams));
-            tokio::spawn(Serving { router, over, streams, _place }.serve(server));
+            let scope = Scope::root().0;
+            tokio::spawn(Serving { router, scope, over, streams, _place }.serve(server));
             client.write_all(format!("GET {path} HTTP/1.0\r\nHost: here\r\n\r\n").as_bytes()).await.unwrap();
             client
         };

@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::{BufMut as _, Bytes, BytesMut};
+use safepoint::stop::Scope;
 use tokio::{net::TcpStream, task::coop::consume_budget, time::timeout};
 
 /// How long a client may take nothing of what is sent.
@@ -22,6 +23,8 @@ pub(crate) struct Outlet(Arc<OutletParts>);
 #[derive(Debug)]
 struct OutletParts {
     socket: TcpStream,
+    /// What writes to it belongs to this.
+    scope: Scope,
     /// What the client did not take of a chunk of the fan. Held for one look; no other lock is taken under it.
     rest: Mutex<Bytes>,
 }
@@ -35,8 +38,13 @@ pub(super) enum Taken {
 }
 
 impl Outlet {
-    pub(crate) fn new(socket: TcpStream) -> Self {
-        Self(Arc::new(OutletParts { socket, rest: Mutex::default() }))
+    /// An outlet to this client, for a server of this scope.
+    pub(crate) fn new(socket: TcpStream, scope: Scope) -> Self {
+        Self(Arc::new(OutletParts { socket, scope, rest: Mutex::default() }))
+    }
+
+    pub(super) fn scope(&self) -> &Scope {
+        &self.0.scope
     }
 
     /// Writes the head of the answer.

@@ -11,7 +11,7 @@ use safepoint::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{LiveReader, Reader, ReaderStage, Until};
+use super::{Reader, ReaderStage, Until, live::LiveReader};
 use crate::{
     answer::{ItemAnswer, ItemState},
     caller::items::view,

@@ -10,6 +10,7 @@ use axum::{
 };
 use futures_util::{StreamExt as _, future::select};
 use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
+use safepoint::stop::Scope;
 use tokio::net::TcpStream;
 
 use crate::{fan::Outlet, sse::DirectBody};
@@ -34,8 +35,8 @@ impl DirectAnswer {
     ///
     /// # Cancel safety
     /// A part of it was written.
-    pub(super) async fn write(self, socket: TcpStream) {
-        let outlet = Outlet::new(socket);
+    pub(super) async fn write(self, socket: TcpStream, scope: Scope) {
+        let outlet = Outlet::new(socket, scope);
         self.direct.is_written_to(&outlet);
         let written = pin!(write(&outlet, self.response));
         let left = pin!(outlet.is_left());
