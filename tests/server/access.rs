@@ -225,6 +225,28 @@ async fn a_file_of_tokens_that_breaks_has_none() {
     world.end().await;
 }
 
+/// S13.49: a digest that is none makes a file that cannot be read, with its line and without what is written there; one in capitals is one.
+#[tokio::test]
+async fn a_file_of_tokens_with_a_digest_that_is_none_cannot_be_read() {
+    let world = World::of(says([]).build()).await;
+    let (path, token) = (world.tokens.path(), &world.client.token);
+    let whole = std::fs::read_to_string(path).unwrap();
+    let row = whole.lines().position(|line| line.starts_with("sha256 =")).unwrap();
+    let digest = whole.lines().nth(row).unwrap().split('"').nth(1).unwrap();
+    let secret = token.rsplit('_').next().unwrap();
+    let short = &digest[1..];
+    for wrong in ["", short, &*format!("{digest}0"), &*format!("{short}g"), &*format!("{short}ß"), token] {
+        std::fs::write(path, whole.replace(digest, wrong)).unwrap();
+        let why = world.tokens.rows().unwrap_err().to_string();
+        let wanted = format!("{}, line {}: `sha256` is not the 64", path.display(), row + 1);
+        assert!(why.starts_with(&wanted) && !why.contains(secret), "{why}");
+        assert_eq!(world.client.get("/v1/agents").await.status, 401, "{wrong}");
+    }
+    std::fs::write(path, whole.replace(digest, &digest.to_ascii_uppercase())).unwrap();
+    assert_eq!(world.client.get("/v1/agents").await.status, 200);
+    world.end().await;
+}
+
 /// S13.10: the browser of a page elsewhere that may call is answered what it asks before, and lets the page read every answer;
 /// that of another page is refused, and what no route has is a problem too.
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use sha2::{Digest as _, Sha256};
 
 use super::principal::{AccessScope, Principal};
@@ -23,6 +23,8 @@ const PREFIX: &str = "spt_";
 const SECRET_BYTES: usize = 32;
 /// The random bytes of an id.
 const ID_BYTES: usize = 6;
+/// The digits of a digest.
+const DIGITS: usize = 64;
 
 /// A token as the file keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +47,7 @@ pub struct TokenRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Timestamp>,
     /// The SHA-256 of the secret, in hexadecimal digits.
+    #[serde(deserialize_with = "digits")]
     sha256: String,
 }
 
@@ -261,6 +264,16 @@ fn parsed(text: &str) -> Result<Vec<TokenRow>, (usize, String)> {
         };
         (before.matches('\n').count() + 1, why.to_owned())
     })
+}
+
+/// A digest in hexadecimal digits of either case, as digests are compared.
+fn digits<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.len() == DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    // The secret itself may be there.
+    Err(D::Error::custom(format!("`sha256` is not the {DIGITS} hexadecimal digits of a digest")))
 }
 
 #[cfg(unix)]
