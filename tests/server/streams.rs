@@ -127,6 +127,32 @@ async fn an_id_that_names_no_record_is_a_reset() {
     world.end().await;
 }
 
+/// S11.15, S13.35: the planning of a turn names it, and is in no stream of an item that another turn has.
+#[tokio::test]
+async fn a_planning_names_its_turn() {
+    let (model, agent) = served(["Two.", "Three."].map(Reply::text)).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("first").await;
+    gate.request().await;
+    let mut events = world.client.events(&session, "").await;
+    events.until("model_started").await;
+    let path = format!("/v1/sessions/{session}/items");
+    world.client.post(&path, &json!({"text": "second"})).await;
+    let head = [("accept", "text/event-stream")];
+    let mut of_third = world.client.stream("POST", &path, &head, Some(&json!({"text": "third"}))).await;
+    gate.headers();
+    gate.script(&Reply::text("One."));
+    gate.finish();
+    let read = of_third.rest().await;
+    let turns = read.iter().map(|sent| &sent.data["turn"]).filter(|turn| turn.is_number());
+    assert!(turns.clone().count() > 0 && turns.clone().all(|turn| *turn == 3), "{read:?}");
+    for turn in [2, 3] {
+        assert_eq!(events.until("turn_planning").in_time("a planning").await.data["turn"], turn);
+    }
+    world.end().await;
+}
+
 /// S13.7: what has ended and was seen is not streamed again: a browser does not come back then.
 #[tokio::test]
 async fn the_stream_of_a_turn_ends_with_it() {

@@ -12,7 +12,7 @@ use safepoint::{
     steer::SteerOutcome,
     stop::StopAck,
 };
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::json;
 
 use super::world::{agent, chat, round, seen, server, texts};
@@ -110,6 +110,39 @@ async fn a_stopped_turn_waits_for_a_resume_or_a_newer_item() {
         .await;
     assert_eq!(a.fate_now(), Some(ItemOutcome::Completed(turn(1))));
     assert_eq!(b.outcome().await, ItemOutcome::Completed(turn(2)));
+}
+
+/// S11.15: what is planned is named: a new turn by the number that it gets, also behind one that ended early, and one that is resumed.
+#[tokio::test]
+async fn what_is_planned_is_named() {
+    let server = server([Reply::text("resumed"), Reply::text("b")]).await;
+    let (mut one, mut two) = (server.gate(), server.gate());
+    let session = chat(agent(&server).build()).start();
+    let mut events = session.events();
+    let mut planned = async |wanted: fn(&SessionEvent) -> bool| {
+        let mut planned = Vec::new();
+        loop {
+            match events.next().in_time("an event of the session").await.unwrap().kind {
+                SessionEvent::Planning { turn } => planned.push(turn),
+                event if wanted(&event) => return planned,
+                _ => {}
+            }
+        }
+    };
+    let starts = |event: &SessionEvent| matches!(event, SessionEvent::TurnStarted { .. });
+    let rests = |event: &SessionEvent| matches!(event, SessionEvent::TurnQuiet { .. });
+    session.push("a".to_owned()).unwrap();
+    assert_eq!(planned(starts).await, [turn(1)]);
+    one.request().await;
+    session.stop_turn(None, StopRequest::now()).asked().await;
+    assert_eq!(planned(rests).await, []);
+    session.push("b".to_owned()).unwrap();
+    assert_eq!(planned(starts).await, [turn(2)]);
+    two.request().await;
+    session.stop_turn(None, StopRequest::now()).asked().await;
+    assert_eq!(planned(rests).await, []);
+    assert!(session.resume().await);
+    assert_eq!(planned(starts).await, [turn(2)]);
 }
 
 /// S6.7, S6.11, S6.10: now: the turn is cut, its item interrupted, what waited unhandled, the open turn

@@ -35,7 +35,7 @@ async fn a_planner_that_fails_ends_the_session_and_loses_nothing() {
 async fn a_stop_interrupts_a_planner_that_hangs() {
     let session = Desk::new([]).planned(Planning::Hangs).start();
     let first = session.push("a".to_owned()).unwrap();
-    seen(&session, |event| matches!(event, SessionEvent::Planning)).await;
+    seen(&session, |event| matches!(event, SessionEvent::Planning { .. })).await;
     let second = session.push(Push::new("b".to_owned()).policy(Preempt::now())).unwrap();
     assert_eq!(second.preempted().await, PreemptOutcome::NoTurn);
     session.stop(SessionStop::at_turn_end());

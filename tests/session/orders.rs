@@ -133,7 +133,7 @@ async fn now_while_planning_begins_no_turn() {
     let desk = Desk::new([]);
     let session = desk.planned(Planning::Hangs).start();
     let item = session.push("a".to_owned()).unwrap();
-    seen(&session, |event| matches!(event, SessionEvent::Planning)).await;
+    seen(&session, |event| matches!(event, SessionEvent::Planning { .. })).await;
     assert_eq!(session.stop(SessionStop::now()).asked().await, StopAck::First);
     let exit = accounted(&session, std::slice::from_ref(&item)).await;
     assert_eq!((exit.reason(), texts(&exit)), (&ExitReason::Stopped, vec!["a".to_owned()]));

@@ -80,7 +80,7 @@ async fn nothing_begins(world: &World, session: &Session<String>) {
     session.approvals().await;
     let mut events = session.events();
     while let Some(event) = events.now() {
-        let begins = matches!(event.kind, SessionEvent::Planning | SessionEvent::TurnStarted { .. });
+        let begins = matches!(event.kind, SessionEvent::Planning { .. } | SessionEvent::TurnStarted { .. });
         assert!(!begins, "{event:?}");
     }
     assert_eq!(world.desk.model.requests().len(), 1);

@@ -25,7 +25,9 @@ impl FrameSubject {
     /// What an event is about that is not recorded.
     pub(crate) fn of_event(event: &SessionEvent) -> Self {
         match event {
-            SessionEvent::Run { turn, .. } | SessionEvent::Background { turn, .. } => Self::Turn(*turn),
+            SessionEvent::Run { turn, .. }
+            | SessionEvent::Background { turn, .. }
+            | SessionEvent::Planning { turn } => Self::Turn(*turn),
             SessionEvent::Unreadable { number, .. } => Self::Item(*number),
             _ => Self::Session,
         }

@@ -221,7 +221,7 @@ pub(super) enum SessionLine<'a> {
     },
     /// An item in the store that this release cannot read, or that was altered there.
     ItemUnreadable { number: u64, why: &'a str },
-    /// The planner is asked what the next turn is.
+    /// The planner is asked about the line's turn: the one that is to be resumed, or else a new one of this number.
     TurnPlanning {},
     /// A turn started.
     TurnStarted {

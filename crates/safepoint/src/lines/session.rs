@@ -121,7 +121,7 @@ impl EventEncoder {
             SessionEvent::Accepted(item) => (None, SessionLine::ItemAccepted { item: *item }),
             SessionEvent::Requeued(item) => (None, SessionLine::ItemRequeued { item: *item }),
             SessionEvent::Blocked { item, turn } => (Some(*turn), SessionLine::ItemBlocked { item: *item }),
-            SessionEvent::Planning => (None, SessionLine::TurnPlanning {}),
+            SessionEvent::Planning { turn } => (Some(*turn), SessionLine::TurnPlanning {}),
             SessionEvent::TurnStarted { turn, items, run, input } => {
                 self.turns.insert(turn.number(), TurnState::of(turn.number(), run.id()));
                 let text = (!input.is_empty()).then_some(TEXT);

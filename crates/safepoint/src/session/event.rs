@@ -49,7 +49,11 @@ pub enum SessionEvent {
         turn: TurnId,
     },
     /// The planner is asked.
-    Planning,
+    Planning {
+        /// What about: the turn that is to be resumed, or the number of a new one. Which turn begins is said by
+        /// [`TurnStarted`](Self::TurnStarted).
+        turn: TurnId,
+    },
     /// A turn started.
     TurnStarted {
         /// Which.

@@ -30,7 +30,9 @@ impl<T: Item> Driver<T> {
         left: Option<TurnId>,
         wanted: PlanRequest,
     ) {
-        self.show(SessionEvent::Planning);
+        let turn = self.machine.next_turn();
+        let about = left.filter(|_| wanted == PlanRequest::Resume).unwrap_or(turn);
+        self.show(SessionEvent::Planning { turn: about });
         let copied = callback::call(|| {
             let held = waiting.iter().filter_map(|id| self.items.held.get(id).map(|held| (*id, held)));
             held.map(|(id, held)| QueuedItem { id, item: held.item.clone(), came: held.arrival }).collect()
@@ -42,7 +44,7 @@ impl<T: Item> Driver<T> {
                 return self.cx.shared.mailbox.post(SessionMessage::Planned(plan, made));
             }
         };
-        let (turn, history) = (self.machine.next_turn(), self.turns.history.clone());
+        let history = self.turns.history.clone();
         let situation = PlanContext { turn, waiting, ended_early: left, wanted, history };
         let planner = self.cx.shared.planner.clone();
         let mailbox = self.cx.shared.mailbox.clone();

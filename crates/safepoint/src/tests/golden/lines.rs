@@ -140,7 +140,7 @@ fn session_events() -> Vec<SessionEvent> {
         SessionEvent::Accepted(_) => SessionEvent::Accepted(item);
         SessionEvent::Requeued(_) => SessionEvent::Requeued(item);
         SessionEvent::Blocked { .. } => SessionEvent::Blocked { item, turn };
-        SessionEvent::Planning => SessionEvent::Planning;
+        SessionEvent::Planning { .. } => SessionEvent::Planning { turn: TurnId::new(3) };
         SessionEvent::Run { .. } => SessionEvent::Run { turn, event: said(0) };
         SessionEvent::TurnQuiet { .. } => SessionEvent::TurnQuiet {
             turn,
