@@ -44,10 +44,10 @@ async fn one_key_is_one_item() {
     world.end().await;
 }
 
-/// S13.4: a session has its key too, with its first item.
+/// S13.4, S13.50: a session has its key too, with its first item. Once it is removed the key makes it anew.
 #[tokio::test]
 async fn one_key_is_one_session() {
-    let world = World::of(says([Reply::text("One.")]).build()).await;
+    let world = World::of(says(["One.", "Anew."].map(Reply::text)).build()).await;
     let body = json!({"agent": "helper", "item": {"text": "first"}});
     let key = [("idempotency-key", "trip")];
     let made = world.client.send("POST", "/v1/sessions", &key, Some(&body)).await;
@@ -56,6 +56,13 @@ async fn one_key_is_one_session() {
     let other = json!({"agent": "helper", "item": {"text": "second"}});
     let refused = world.client.send("POST", "/v1/sessions", &key, Some(&other)).await;
     assert_eq!((refused.status, refused.code()), (409, "other_content"));
+    let session = made.body["id"].as_str().unwrap();
+    assert_eq!(world.rest(session, 1).await["answer"], "One.");
+    let removed = world.client.send("DELETE", &format!("/v1/sessions/{session}"), &[], None).await;
+    assert_eq!(removed.status, 200, "{removed:?}");
+    let anew = world.client.send("POST", "/v1/sessions", &key, Some(&body)).await;
+    assert_eq!((anew.status, &anew.body["id"]), (201, &made.body["id"]), "{anew:?}");
+    assert_eq!(world.rest(session, 1).await["answer"], "Anew.");
     world.end().await;
 }
 
