@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use safepoint::store::{MemoryStore, Store};
 use safepoint_server::{AccessScope, NewToken, Principal, Surface, TokenFile};
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, wait::InTime as _};
 use serde_json::{Value, json};
 
-use super::world::{World, says};
+use super::world::{World, says, served};
 
 /// S13.10: without a valid token nothing is read or begun, on the loopback too.
 #[tokio::test]
@@ -184,6 +185,52 @@ async fn a_stream_does_not_outlive_its_token() {
     gone.rest().await;
     world.client.post(&format!("/v1/sessions/{session}/items"), &json!({"text": "go"})).await;
     stays.until("turn_ended").await;
+    world.end().await;
+}
+
+/// S13.51: what waits for a token that is revoked is answered as a request without one, by each protocol and also where its body is still
+/// to come; what it waited for continues.
+#[tokio::test]
+async fn a_request_does_not_wait_longer_than_its_token_is_valid() {
+    let (model, agent) = served([]).await;
+    let mut gates = [(); 3].map(|()| model.gate());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let world = World::offered(agent, store, folder, &[Surface::Responses, Surface::A2a]).await;
+    let client = world.client_of(Principal::new("gone", AccessScope::ALL));
+    let made = client.post("/v1/sessions", &json!({"item": {"text": "go"}})).await;
+    let session = made.body["id"].as_str().unwrap().to_owned();
+    let item = format!("/v1/sessions/{session}/items/item-1?wait=rest&timeout_ms=120000");
+    let message = json!({"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "go"}]});
+    let rpc = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}});
+    let body_to_come = [("content-type", "application/json"), ("content-length", "10")];
+    let asks = [
+        ("GET", &*item, &[][..], None),
+        ("POST", "/openai/v1/responses", &[][..], Some(json!({"model": "helper", "input": "go"}))),
+        ("POST", "/a2a/helper", &[("a2a-version", "1.0")][..], Some(rpc)),
+        ("POST", "/v1/sessions", &body_to_come[..], None),
+    ];
+    let answers =
+        asks.iter().map(|(method, path, head, body)| client.send(method, path, head, body.as_ref()));
+    let revoked = async {
+        for gate in &mut gates {
+            gate.request().in_time("the request of a turn").await;
+        }
+        let rows = world.tokens.rows().unwrap();
+        let row = rows.iter().find(|row| row.name == "gone").unwrap();
+        assert!(world.tokens.revoke(&row.id).unwrap());
+    };
+    let (answers, ()) = tokio::join!(join_all(answers), revoked);
+    for (answer, (_, path, ..)) in answers.iter().zip(&asks) {
+        assert_eq!(answer.status, 401, "{path}: {answer:?}");
+        assert!(answer.body.to_string().contains("no_token"), "{path}: {answer:?}");
+    }
+    for gate in &mut gates {
+        gate.headers();
+        gate.script(&Reply::text("Done."));
+        gate.finish();
+    }
+    assert_eq!(world.rest(&session, 1).await["outcome"], "completed");
     world.end().await;
 }
 

@@ -1,6 +1,7 @@
 //! The routes: one table, of which the router and the document of the API are made.
 //!
-//! **Invariants**: host, origin, type and token are checked before a body is read; load refuses no stop and no decision.
+//! **Invariants**: host, origin, type and token are checked before a body is read; load refuses no stop and no decision; nothing that is
+//! waited for, a body too, is waited for longer than the access of who asks.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -47,7 +48,7 @@ pub(crate) mod sessions;
 mod stops;
 pub(crate) mod table;
 
-use allowed::while_allowed;
+use allowed::{Asker, while_allowed};
 use table::{Needs, Route, table};
 
 /// The longest body.
@@ -181,7 +182,8 @@ async fn answer(app: Arc<App>, route: Arc<Route>, params: RawPathParams, request
     let (answered, asked) = match checked(&app, &route, &params, (head, body)).await {
         Ok(call) => {
             let who = call.by.who.clone();
-            ((route.run)(call).await, Some(who))
+            let asker = Asker { access: &app.access, head: reads.as_ref(), who: &who };
+            (asker.waits((route.run)(call)).await, Some(who))
         }
         Err((problem, who)) => (Err(problem), who),
     };
@@ -245,7 +247,9 @@ async fn checked(
             by.needs(scope, route.refuses)?;
         }
         let query = query(parts.uri.query().unwrap_or_default(), route)?;
-        Ok((query, read(body).await?))
+        let head = (route.needs != Needs::Nothing).then_some(&parts);
+        let asker = Asker { access: &app.access, head, who: &by.who };
+        Ok((query, asker.waits(read(body)).await?))
     };
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let path = parts.extensions.get::<OriginalUri>().map_or(&parts.uri, |uri| &uri.0).path().to_owned();
