@@ -1,11 +1,12 @@
 //! Questions over HTTP: answered once, by one of many, bound to what was asked.
 
 use futures_util::future::join_all;
-use safepoint::{Agent, tool};
+use safepoint::{Agent, ids::SessionId, raw::store::NewSession, tool};
 use safepoint_server::{AccessScope, Principal};
 use safepoint_testkit::{
     script::{Reply, Script},
     scripted::ScriptedModel,
+    wait::InTime as _,
 };
 use serde_json::{Value, json};
 
@@ -160,6 +161,51 @@ async fn one_stream_has_the_states_and_questions_of_all_sessions() {
     assert_eq!(own.until("session").await.data["id"], mine["id"], "the first that it learns is its own");
     drop((all, own));
     world.end().await;
+}
+
+/// S13.52: a reader that knows of a session learns once that it was removed, by this server or beside it, also of one that is not among the
+/// newest any more; no other reader does.
+#[tokio::test]
+async fn who_knows_of_a_session_learns_that_it_was_removed() {
+    const NEWER: usize = 250;
+    let world = World::of(says([]).build()).await;
+    let mut old = Vec::new();
+    for _ in 0..4 {
+        old.push(world.empty().await);
+    }
+    let other = world.client_of(Principal::new("other", [AccessScope::Read]));
+    let mut all = world.client.stream("GET", "/v1/events", &[], None).await;
+    let mut own = other.stream("GET", "/v1/events", &[], None).await;
+    assert_eq!(all.until("sessions").await.data["data"].as_array().unwrap().len(), old.len());
+    let remove = async |session: &str| {
+        let removed = world.client.send("DELETE", &format!("/v1/sessions/{session}"), &[], None).await;
+        assert_eq!(removed.status, 200, "{removed:?}");
+    };
+    let beside = async |session: &str| world.store.remove(&SessionId::from(session)).await.unwrap();
+    let mut learns = async |session: &str| {
+        let removed = all.until("session_removed").in_time("the removal of a session").await;
+        assert_eq!((removed.id, removed.data), (None, json!({"type": "session_removed", "id": session})));
+    };
+    remove(&old[0]).await;
+    learns(&old[0]).await;
+    beside(&old[1]).await;
+    learns(&old[1]).await;
+    for number in 0..NEWER {
+        let setup = json!({"agent": "helper", "principal": "ci"}).to_string();
+        world.store.create(NewSession { setup, ..NewSession::of(format!("ses_{number}")) }).await.unwrap();
+    }
+    for session in &old[2..] {
+        match session == &old[2] {
+            true => remove(session).await,
+            false => beside(session).await,
+        }
+        learns(session).await;
+    }
+    let mine = other.post("/v1/sessions", &json!({})).await;
+    assert_eq!(mine.status, 403, "{mine:?}");
+    drop((all, world.end().await));
+    let read = own.rest().await;
+    assert!(read.iter().all(|sent| sent.event != "session_removed"), "{read:?}");
 }
 
 /// S13.50: a removal and what is pushed at the same moment have one order: what was accepted is not removed with its session, and a session

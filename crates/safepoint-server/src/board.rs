@@ -4,7 +4,7 @@
 //! for it.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     pin::pin,
     sync::{Arc, Weak},
     time::Duration,
@@ -16,12 +16,12 @@ use jiff::Timestamp;
 use safepoint::{
     ids::{ApprovalId, SessionId},
     raw::store::ApprovalState,
-    store::SessionRow,
+    store::{Error, SessionRow},
 };
 use serde_json::{Value, json};
 use tokio::{
     sync::{broadcast, watch},
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
@@ -40,6 +40,8 @@ use crate::{
 
 /// How often the store is looked at.
 const LOOK: Duration = Duration::from_millis(250);
+/// How often all sessions that readers were told of are looked for.
+const LOOK_FOR_ALL: Duration = Duration::from_secs(5);
 /// How many sessions are listed at the beginning, and read at a time.
 const PAGE: usize = 200;
 
@@ -52,12 +54,14 @@ pub(crate) struct BoardReader {
     _place: ReaderPlace,
 }
 
-/// What a reader gets. Exhaustive: the list, a session or a question as it is now, nothing for a while, or the end.
+/// What a reader gets. Exhaustive: the list, a session or a question as it is now, that a session was removed, nothing for a while, or the
+/// end.
 #[derive(Debug)]
 pub(crate) enum BoardStep {
     List { sessions: Vec<SessionAnswer>, approvals: Vec<ApprovalAnswer> },
     Session(Value),
     Approval(Value),
+    Removal(Value),
     KeepAlive,
     Bye(&'static str),
 }
@@ -109,6 +113,7 @@ impl BoardReader {
             }
             BoardStep::Session(data) => frame(None, "session", &data),
             BoardStep::Approval(data) => frame(None, "approval", &data),
+            BoardStep::Removal(data) => frame(None, "session_removed", &data),
             BoardStep::KeepAlive => Bytes::from_static(KEPT_ALIVE),
             BoardStep::Bye(reason) => frame(None, "bye", &json!({"type": "bye", "reason": reason})),
         })
@@ -165,10 +170,13 @@ impl BoardReader {
         let (mut sessions, mut approvals) = (Vec::new(), Vec::new());
         for row in self.by.store().list(PAGE, None).await? {
             let setup = Setup::of(&row);
-            if self.by.who.sees(&setup.principal, &setup.agent) {
-                let answer = view(&self.by.host, &row, &setup).await?;
+            if self.by.who.sees(&setup.principal, &setup.agent)
+                && let Some(answer) = there(view(&self.by.host, &row, &setup).await)?
+            {
+                self.by.host.board.tell(&row, &setup);
                 if answer.approvals > 0 {
-                    approvals.extend(questions(&self.by.host, &row.id).await?.into_values());
+                    let asked = there(questions(&self.by.host, &row.id).await)?;
+                    approvals.extend(asked.into_iter().flat_map(HashMap::into_values));
                 }
                 sessions.push(answer);
             }
@@ -194,100 +202,145 @@ struct ShownSession {
     updated: Timestamp,
 }
 
+/// What the watch of the board knows.
+struct BoardWatcher {
+    known: HashMap<SessionId, ShownSession>,
+    /// When the session changed that was the last one to change.
+    since: Timestamp,
+    is_first: bool,
+    /// When it last looked for all sessions that readers were told of.
+    looked_for_all: Instant,
+}
+
 /// Looks at the sessions while there is a reader.
 async fn watch_sessions(host: Weak<HostState>) {
-    let mut known: HashMap<SessionId, ShownSession> = HashMap::new();
-    let mut since = Timestamp::UNIX_EPOCH;
-    let mut is_first = true;
+    let mut watcher = BoardWatcher {
+        known: HashMap::new(),
+        since: Timestamp::UNIX_EPOCH,
+        is_first: true,
+        looked_for_all: Instant::now(),
+    };
     loop {
         let Some(host) = host.upgrade() else { return };
         if host.board.ends_unread() || host.is_draining() {
             return;
         }
         // A store that does not answer is asked again.
-        drop(look(&host, &mut known, &mut since, is_first).await);
-        is_first = false;
+        if watcher.look(&host).await.is_ok() {
+            watcher.is_first = false;
+        }
         host.board.looked();
         drop(host);
         sleep(LOOK).await;
     }
 }
 
-async fn look(
-    host: &Arc<HostState>,
-    known: &mut HashMap<SessionId, ShownSession>,
-    since: &mut Timestamp,
-    is_first: bool,
-) -> Answered<()> {
-    let mut changed: Vec<SessionRow> = Vec::new();
-    let mut older = None;
-    loop {
-        let rows = host.store.list(PAGE, older).await?;
-        let is_last = rows.len() < PAGE || rows.last().is_none_or(|row| row.updated < *since) || is_first;
-        older = rows.last().map(SessionRow::older);
-        // Two may have changed at the same time, of which one was seen.
-        changed.extend(rows.into_iter().filter(|row| row.updated >= *since));
-        if is_last {
-            break;
+impl BoardWatcher {
+    async fn look(&mut self, host: &Arc<HostState>) -> Answered<()> {
+        let mut changed = self.changed(host).await?;
+        let newest = changed.first().map_or(self.since, |row| row.updated);
+        // What is not at rest changes without a record too.
+        let is_live = |(id, shown): &(&SessionId, &ShownSession)| {
+            !shown.is_at_rest && !changed.iter().any(|row| row.id == **id)
+        };
+        let live: Vec<SessionId> = self.known.iter().filter(is_live).map(|(id, _)| id.clone()).collect();
+        for id in live {
+            match host.store.open(&id).await {
+                Ok(row) => changed.push(row),
+                Err(Error::NoSession(_)) => self.removed(host, &id),
+                // It is asked again.
+                Err(_) => {}
+            }
         }
-    }
-    if let Some(newest) = changed.first() {
-        *since = newest.updated;
-    }
-    // What is not at rest changes without a record too.
-    let live: Vec<SessionId> = known
-        .iter()
-        .filter(|(id, shown)| !shown.is_at_rest && !changed.iter().any(|row| row.id == **id))
-        .map(|(id, _)| id.clone())
-        .collect();
-    for id in live {
-        match host.store.open(&id).await {
-            Ok(row) => changed.push(row),
-            Err(_removed) => drop(known.remove(&id)),
+        for row in changed {
+            there(self.show(host, &row).await)?;
         }
+        self.since = newest;
+        // One that is at rest is shown again when it changes.
+        self.known.retain(|_, shown| !shown.is_at_rest || shown.updated >= newest);
+        Ok(())
     }
-    for row in changed {
-        show(host, known, &row, is_first).await?;
+
+    /// The sessions that have changed, the last one first. What readers were told of, and is not there any more, was removed: of those
+    /// that changed last at once, and of all now and then, or where one was removed here.
+    async fn changed(&mut self, host: &Arc<HostState>) -> Answered<Vec<SessionRow>> {
+        let is_of_all = host.board.takes_removal() || self.looked_for_all.elapsed() >= LOOK_FOR_ALL;
+        let told_since = host.board.told_since().filter(|_| is_of_all);
+        let until = told_since.map_or(self.since, |told| told.min(self.since));
+        let (mut changed, mut found) = (Vec::new(), HashSet::new());
+        let mut older = None;
+        let behind = loop {
+            let rows = host.store.list(PAGE, older).await?;
+            older = rows.last().map(SessionRow::older);
+            let (is_last, oldest) = (rows.len() < PAGE, rows.last().map(|row| row.updated));
+            found.extend(rows.iter().map(|row| row.id.clone()));
+            // Two may have changed at the same time, of which one was seen.
+            changed.extend(rows.into_iter().filter(|row| row.updated >= self.since));
+            match oldest {
+                Some(oldest) if !is_last && (oldest < until || self.is_first) => break oldest,
+                Some(_) if !is_last => {}
+                _ => break Timestamp::MIN,
+            }
+        };
+        if is_of_all {
+            self.looked_for_all = Instant::now();
+        }
+        for id in host.board.missing(&found, behind) {
+            // One that changed between two pages is on neither.
+            if let Err(Error::NoSession(_)) = host.store.open(&id).await {
+                self.removed(host, &id);
+            }
+        }
+        Ok(changed)
     }
-    // One that is at rest is shown again when it changes.
-    known.retain(|_, shown| !shown.is_at_rest || shown.updated >= *since);
-    Ok(())
+
+    /// The session is not there any more.
+    fn removed(&mut self, host: &HostState, id: &SessionId) {
+        self.known.remove(id);
+        let Some(setup) = host.board.forget(id) else { return };
+        let data = json!({"type": "session_removed", "id": id.to_string()});
+        host.board.send(BoardChange { setup, data, what: ChangeOf::Removal });
+    }
+
+    async fn show(&mut self, host: &Arc<HostState>, row: &SessionRow) -> Answered<()> {
+        let setup = Arc::new(Setup::of(row));
+        let answer = view(host, row, &setup).await?;
+        host.board.tell(row, &setup);
+        let is_at_rest = at_rest(&answer);
+        let asked = if answer.approvals > 0 { questions(host, &row.id).await? } else { HashMap::new() };
+        let mut data = serde_json::to_value(&answer)?;
+        let mut state = data.clone();
+        if let Some(fields) = state.as_object_mut() {
+            // At rest a new record is news: a whole turn may lie between two looks.
+            fields.retain(|name, _| is_at_rest || name != "updated" && name != "cursor");
+        }
+        let questions = asked.keys().cloned().collect();
+        let now = ShownSession { state: state.clone(), questions, is_at_rest, updated: row.updated };
+        let before = self.known.insert(row.id.clone(), now);
+        if self.is_first || before.as_ref().is_some_and(|before| before.state == state) {
+            return Ok(());
+        }
+        let send = |data, what| host.board.send(BoardChange { setup: Arc::clone(&setup), data, what });
+        data["type"] = json!("session");
+        send(data, ChangeOf::Session);
+        let before = before.map(|before| before.questions).unwrap_or_default();
+        for (id, question) in &asked {
+            if !before.contains(id) {
+                let mut data = serde_json::to_value(question)?;
+                data["type"] = json!("approval");
+                send(data, ChangeOf::Approval);
+            }
+        }
+        Ok(())
+    }
 }
 
-async fn show(
-    host: &Arc<HostState>,
-    known: &mut HashMap<SessionId, ShownSession>,
-    row: &SessionRow,
-    is_first: bool,
-) -> Answered<()> {
-    let setup = Arc::new(Setup::of(row));
-    let answer = view(host, row, &setup).await?;
-    let is_at_rest = at_rest(&answer);
-    let asked = if answer.approvals > 0 { questions(host, &row.id).await? } else { HashMap::new() };
-    let mut data = serde_json::to_value(&answer)?;
-    let mut state = data.clone();
-    if let Some(fields) = state.as_object_mut() {
-        // At rest a new record is news: a whole turn may lie between two looks.
-        fields.retain(|name, _| is_at_rest || name != "updated" && name != "cursor");
+/// What was read of a session; `None`: it was removed meanwhile.
+fn there<T>(read: Answered<T>) -> Answered<Option<T>> {
+    match read {
+        Err(problem) if problem.code() == "no_such_session" => Ok(None),
+        read => read.map(Some),
     }
-    let questions = asked.keys().cloned().collect();
-    let now = ShownSession { state: state.clone(), questions, is_at_rest, updated: row.updated };
-    let before = known.insert(row.id.clone(), now);
-    if is_first || before.as_ref().is_some_and(|before| before.state == state) {
-        return Ok(());
-    }
-    let send = |data, what| host.board.send(BoardChange { setup: Arc::clone(&setup), data, what });
-    data["type"] = json!("session");
-    send(data, ChangeOf::Session);
-    let before = before.map(|before| before.questions).unwrap_or_default();
-    for (id, question) in &asked {
-        if !before.contains(id) {
-            let mut data = serde_json::to_value(question)?;
-            data["type"] = json!("approval");
-            send(data, ChangeOf::Approval);
-        }
-    }
-    Ok(())
 }
 
 fn at_rest(answer: &SessionAnswer) -> bool {
@@ -299,5 +352,6 @@ fn step(change: BoardChange) -> BoardStep {
     match change.what {
         ChangeOf::Session => BoardStep::Session(change.data),
         ChangeOf::Approval => BoardStep::Approval(change.data),
+        ChangeOf::Removal => BoardStep::Removal(change.data),
     }
 }

@@ -232,7 +232,8 @@ async fn follow(mut reader: BoardReader, deliveries: &mut Deliveries) {
             }
             Some(BoardStep::Approval(approval)) => opened(deliveries, approval),
             Some(BoardStep::Session(session)) => rests(reader.host(), deliveries, session).await,
-            Some(BoardStep::KeepAlive) => {}
+            // What opened in it, and its last rest, were news before.
+            Some(BoardStep::Removal(_) | BoardStep::KeepAlive) => {}
             Some(BoardStep::Bye(_)) | None => return,
         }
     }

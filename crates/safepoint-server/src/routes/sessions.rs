@@ -128,5 +128,6 @@ pub(crate) async fn remove(call: Call) -> Answered<Response> {
     if !call.by.store().remove_if_at_rest(kept.id()).await? {
         return Err(in_use());
     }
+    call.by.host.board.removed_here();
     json(StatusCode::OK, &DoneAnswer { status: "removed" })
 }

@@ -293,7 +293,7 @@ fn reading() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/v1/events",
-            "Streams the states and the open questions of all sessions, first as a list and then as they change",
+            "Streams the states and the open questions of all sessions, first as a list and then as they change, and which are removed",
             |call| Box::pin(events::all(call)),
         )
         .needs(Read),
