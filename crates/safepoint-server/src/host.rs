@@ -36,7 +36,7 @@ use open::{OpenSession, Opened};
 use setup::Setup;
 use traces::ItemTraces;
 
-use crate::{load::Load, surface::Surface};
+use crate::{access::Principal, load::Load, surface::Surface};
 
 /// What learns until when the sessions are held.
 type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
@@ -148,6 +148,12 @@ impl Host {
 impl HostState {
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.borrow().is_some()
+    }
+
+    /// Whether this principal may use the agent of this name by this protocol.
+    pub(crate) fn offers(&self, who: &Principal, surface: Surface, agent: &str) -> bool {
+        let offered = self.agents.get(agent);
+        offered.is_some_and(|offered| offered.surfaces.contains(&surface)) && who.uses(agent)
     }
 
     /// What changes when the host begins to drain.

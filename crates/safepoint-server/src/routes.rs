@@ -10,7 +10,7 @@ use axum::{
     body::{Body, to_bytes},
     extract::{OriginalUri, RawPathParams, Request, rejection::RawPathParamsRejection},
     http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
-    response::{IntoResponse as _, Response},
+    response::Response,
     routing::{MethodFilter, MethodRouter},
 };
 use bytes::Bytes;
@@ -25,10 +25,7 @@ use serde::{
 use tokio::time::timeout;
 
 use crate::{
-    access::{
-        Access, Principal,
-        page::{Page, is_asked},
-    },
+    access::{Access, Principal, page::Page},
     ask::parsed,
     audit::{AuditLine, AuditLog, AuditNote},
     caller::{Caller, Kept},
@@ -47,9 +44,11 @@ mod items;
 pub(crate) mod sessions;
 mod stops;
 pub(crate) mod table;
+mod unserved;
 
 use allowed::{Asker, while_allowed};
 use table::{Needs, Route, table};
+use unserved::{NO_ROUTE, Unserved, refused};
 
 /// The longest body.
 const MOST_BODY: usize = 1 << 20;
@@ -105,24 +104,14 @@ pub fn router(host: &Host, access: Access) -> Router {
     let routes = by_path.into_iter();
     let router =
         routes.fold(Router::new(), |router, (path, routes)| router.route(path, methods(&app, routes)));
-    let problem = || Problem::no_such("route");
-    router.fallback(async move |request: Request| {
-        refused(&app, request, (problem(), Problem::into_response)).await
-    })
+    router.fallback(async move |request: Request| refused(&app, request, NO_ROUTE).await)
 }
 
-/// The routes of one path. Any other method is refused in their form.
+/// The routes of one path.
 fn methods(app: &Arc<App>, routes: Vec<Route>) -> MethodRouter {
-    let form = routes.first().map_or(Problem::into_response as Form, |route| route.problem);
-    let (known, allowed) = (Arc::clone(app), allowed_methods(&routes));
-    let other = async move |request: Request| {
-        let detail = "the route has no such method: the header Allow names those that it has";
-        let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail);
-        let mut response = refused(&known, request, (problem, form)).await;
-        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(header::ALLOW, allowed);
-        }
-        response
+    let other = Unserved::of(app, &routes);
+    let other = async move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| {
+        other.answer(params.ok().as_ref(), request).await
     };
     routes.into_iter().map(Arc::new).fold(MethodRouter::new().fallback(other), |methods, route| {
         let (app, filter) = (Arc::clone(app), filter(&route.method));
@@ -130,41 +119,14 @@ fn methods(app: &Arc<App>, routes: Vec<Route>) -> MethodRouter {
             async move |params: Result<RawPathParams, RawPathParamsRejection>, request: Request| match params
             {
                 Ok(params) => answer(app, route, params, request).await,
-                Err(_no_text) => {
-                    let problem = Problem::no_such("route");
-                    refused(&app, request, (problem, Problem::into_response)).await
-                }
+                Err(_no_text) => refused(&app, request, NO_ROUTE).await,
             };
         methods.on(filter, answer)
     })
 }
 
-/// What the header Allow names. What answers GET answers HEAD, but for the transport of MCP, whose GET is a stream.
-fn allowed_methods(routes: &[Route]) -> HeaderValue {
-    let names = routes.iter().map(|route| match route.method {
-        Method::GET if route.surface != Some(Surface::Mcp) => "GET, HEAD",
-        ref method => method.as_str(),
-    });
-    let names = names.collect::<Vec<_>>().join(", ");
-    HeaderValue::from_str(&names).expect("methods are tokens")
-}
-
 fn filter(method: &Method) -> MethodFilter {
     MethodFilter::try_from(method.clone()).expect("the table has methods that axum knows")
-}
-
-/// What no route answers: a browser that asks for a page, and else this problem, which only a token learns.
-async fn refused(app: &App, request: Request, (problem, form): (Problem, Form)) -> Response {
-    let (parts, _unread) = request.into_parts();
-    let page = app.access.page(&parts.headers);
-    let checked = match app.access.check(&parts) {
-        Ok(()) if parts.method == Method::OPTIONS && is_asked(&parts.headers) => {
-            return page.map_or_else(|| StatusCode::NO_CONTENT.into_response(), |page| page.sends());
-        }
-        Ok(()) => app.access.principal(&parts).await.map(drop),
-        Err(problem) => Err(problem),
-    };
-    shown(form(checked.err().unwrap_or(problem)), page)
 }
 
 /// The answer, for a page elsewhere too.

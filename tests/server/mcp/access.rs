@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use safepoint::store::{MemoryStore, Store};
 use safepoint_server::{AccessScope, Host, Principal, Surface};
-use safepoint_testkit::script::Reply;
+use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
 
 use super::{TASKS, call, ours, over, rpc, text, world};
-use crate::world::{World, says};
+use crate::{
+    client::Client,
+    world::{World, says},
+};
 
 /// S13.10: host, origin, token and scope are checked before a message is read.
 #[tokio::test]
@@ -115,6 +118,91 @@ async fn a_method_that_is_not_served_names_those_that_are() {
             assert!(method == "HEAD" || said == "method", "{refused:?}");
         }
     }
+    world.end().await;
+}
+
+/// S13.53: a second request with the id of one that waits is refused, and the first one is answered as if it had not come; so is one with
+/// the id of a request that was cancelled. An id is said again as it came.
+#[tokio::test]
+async fn an_id_is_that_of_one_request_at_a_time() {
+    let tools = GateTools::new();
+    let waits = || Reply::call("wait", json!({}));
+    let world = world(says([waits(), Reply::text("Done."), waits()]).tool(tools.gated("wait"))).await;
+    let client = &world.client;
+    let session = client.mcp_session(json!({})).await;
+    let large = i64::MAX.unsigned_abs();
+    let mut first = client.streamed_in(&session, &rpc::request(large, "tools/call", call("Go."))).await;
+    tools.gate().came(1).in_time("the call").await;
+    let in_use = async |id: u64| {
+        for again in [rpc::request(id, "tools/call", call("Again.")), rpc::request(id, "ping", json!({}))] {
+            let refused = client.in_session(&session, &again).await;
+            let error = &refused.body["error"];
+            assert_eq!(
+                (refused.status, &error["code"], &error["data"]["code"], &refused.body["id"]),
+                (400, &json!(-32600), &json!("id_in_use"), &json!(id)),
+                "{refused:?}"
+            );
+        }
+    };
+    in_use(large).await;
+    let not_accepted = [("accept", "application/json"), ("mcp-session-id", &*session)];
+    let ping = rpc::request(2, "ping", json!({}));
+    assert_eq!(client.send("POST", rpc::DOOR, &not_accepted, Some(&ping)).await.status, 406);
+    for ping in [&ping, &ping] {
+        assert_eq!(client.in_session(&session, ping).await.status, 200, "nothing waits under its id");
+    }
+    tools.gate().let_pass(1);
+    let answered = loop {
+        let said = first.data().await.unwrap();
+        if said["method"].is_null() {
+            break said;
+        }
+    };
+    assert_eq!((&answered["id"], text(&answered["result"])), (&json!(large), "Done."), "{answered}");
+    let second = client.streamed_in(&session, &rpc::request(large, "tools/call", call("Go."))).await;
+    tools.gate().came(2).in_time("the second call").await;
+    let params = json!({"requestId": large});
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    assert_eq!(client.in_session(&session, &cancel).await.status, 202);
+    in_use(large).await;
+    drop(second);
+    for near in ["1e3", "1.5", "9223372036854775808", "18446744073709551617"] {
+        let body =
+            rpc::request(1, "ping", json!({})).to_string().replace("\"id\":1", &format!("\"id\":{near}"));
+        for headers in [&[rpc::ACCEPT, ("mcp-session-id", &*session)][..], &[rpc::ACCEPT]] {
+            let refused = client.send_text("POST", rpc::DOOR, headers, Some(&body)).await;
+            let (status, code, id) = (refused.status, &refused.body["error"]["code"], &refused.body["id"]);
+            assert_eq!((status, code, id), (400, &json!(-32600), &Value::Null), "{near}: {refused:?}");
+        }
+    }
+    let all = client.get("/v1/sessions").await.body;
+    assert_eq!(all["data"].as_array().unwrap().len(), 2, "no other call was begun: {all}");
+    world.end().await;
+}
+
+/// S13.54: a path of an agent that there is not is not found, whatever the method, by each protocol.
+#[tokio::test]
+async fn an_agent_that_there_is_not_is_not_found_by_any_method() {
+    let folder = Arc::new(tempfile::tempdir().unwrap());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let world = World::offered(says([]).build(), store, folder, &[Surface::Mcp, Surface::A2a]).await;
+    let other = world.client_of(Principal::new("other", AccessScope::ALL).only_agents(["another"]));
+    for path in ["/mcp/AGENT", "/mcp/AGENT/", "/a2a/AGENT", "/a2a/AGENT/message:send", "/a2a/AGENT/tasks/x"] {
+        for method in ["PUT", "PATCH", "TRACE"] {
+            let send = async |client: &Client, agent: &str| {
+                client.send(method, &path.replace("AGENT", agent), &[rpc::ACCEPT], None).await
+            };
+            for refused in [send(&world.client, "none").await, send(&other, "helper").await] {
+                assert_eq!(refused.status, 404, "{method} {path}: {refused:?}");
+                assert!(refused.body.to_string().contains("no_such_agent"), "{method} {path}: {refused:?}");
+            }
+            let known = send(&world.client, "helper").await;
+            assert_eq!(known.status, 405, "{method} {path}: {known:?}");
+            assert!(known.head.contains("allow:"), "{method} {path}: {known:?}");
+        }
+    }
+    let none = world.client.send("PUT", "/mcp/none", &[("authorization", "")], None).await;
+    assert_eq!(none.status, 401, "{none:?}");
     world.end().await;
 }
 

@@ -194,7 +194,18 @@ async fn a_lost_response_is_read_on_behind_its_last_event() {
     assert_eq!(away(&first).await, [vec![(last.clone(), shown)], behind.clone()].concat());
     assert_eq!(away(answer).await, []);
     let other = client.mcp_session(json!({})).await;
-    assert_eq!(rpc::numbered(&mut client.streamed_behind(&other, &last).await).await, []);
+    for (session, unknown) in [(&other, &*last), (&session, "9-9"), (&session, "x"), (&session, "")] {
+        let headers =
+            [("accept", "text/event-stream"), ("mcp-session-id", session), ("last-event-id", unknown)];
+        let refused = client.send("GET", rpc::DOOR, &headers, None).await;
+        let error = &refused.body["error"];
+        assert_eq!(
+            (refused.status, &error["code"], &error["data"]["code"]),
+            (400, &json!(-32600), &json!("unknown_event")),
+            "{unknown}: {refused:?}"
+        );
+    }
+    assert_eq!(away(&last).await, behind, "the session is as it was");
     world.end().await;
 }
 

@@ -120,8 +120,8 @@ impl Caller {
 
     /// The agents that the caller may use by this protocol.
     pub(crate) fn agents_on(&self, surface: Surface) -> impl Iterator<Item = (&String, &Offered)> {
-        let agents = self.host.agents.iter().filter(move |(_, offered)| offered.surfaces.contains(&surface));
-        agents.filter(|(name, _)| self.who.uses(name))
+        let agents = self.host.agents.iter();
+        agents.filter(move |(name, _)| self.host.offers(&self.who, surface, name))
     }
 }
 

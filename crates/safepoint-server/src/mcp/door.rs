@@ -21,7 +21,7 @@ use crate::{
 /// Answers a request.
 ///
 /// # Errors
-/// `no_such_agent`, `no_such_session`, those of [`message::read`], and `too_many_sessions`.
+/// `no_such_agent`, `no_such_session`, those of [`message::read`], `unknown_event`, `id_in_use`, and `too_many_sessions`.
 ///
 /// # Cancel safety
 /// What it asked for may have begun.
@@ -41,16 +41,20 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
         is_post && message["method"] == "tools/call" && !call.headers.contains_key("mcp-session-id");
     let id = call.headers.get("mcp-session-id").map(|id| id.to_str().map(ToOwned::to_owned)).transpose();
     let id = id.map_err(|_no_text| Problem::no_such("session"))?;
-    match &id {
+    let asked = match &id {
         Some(id) => {
             sessions.check(&owner, id)?;
             if is_delete {
                 sessions.close(id);
             }
+            if let Some(last) = call.headers.get("last-event-id").filter(|_| call.method == Method::GET) {
+                sessions.knows(id, last)?;
+            }
+            sessions.asks(id, &message)?
         }
-        None if begins => sessions.has_room(&owner)?,
-        None => {}
-    }
+        None if begins => sessions.has_room(&owner).map(|()| None)?,
+        None => None,
+    };
     // What a request waits for is answered also while the host ends; the rest ends with it.
     let config = match is_post && !begins {
         true => StreamableHttpServerConfig::default().disable_allowed_hosts(),
@@ -58,7 +62,7 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
     };
     let link = watch::Sender::new(LinkState::Single);
     let tool = AgentTool::new(call.by.clone(), agent, link.clone());
-    let own = Arc::new(sessions.of(owner, link, id.as_deref()));
+    let own = Arc::new(sessions.of(owner, link, (id.as_deref(), asked)));
     let mut request = Request::new(Body::from(body));
     *request.method_mut() = call.method;
     *request.headers_mut() = call.headers;

@@ -36,9 +36,9 @@ pub(super) fn read(body: &[u8]) -> Answered<Value> {
     Ok(message)
 }
 
-/// Whether it names a request.
+/// Whether it names a request. Any other number could not be said again as it was written.
 fn is_id(id: &Value) -> bool {
-    id.is_string() || id.as_f64().is_some_and(|id| id.fract() == 0.0)
+    id.is_string() || id.is_i64()
 }
 
 /// What is wrong with it, whatever it asks for.
@@ -49,7 +49,7 @@ fn wrong(message: &Value) -> Option<&'static str> {
         None if !is_answer => {}
         // An error that answers no request that could be read.
         None | Some(Value::Null) if is_answer && message.get("error").is_some() => {}
-        _ => return Some("`id` is a text or a whole number; a notification has none"),
+        _ => return Some("`id` is a text or a whole number that fits in 64 bits; a notification has none"),
     }
     match () {
         () if message["jsonrpc"] != "2.0" => Some("`jsonrpc` is \"2.0\""),
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// S13.48: what is no message is refused, and learns what is wrong; what is one is none of these.
+    /// S13.48, S13.53: what is no message is refused, and learns what is wrong; what is one is none of these.
     #[test]
     fn what_is_no_message_learns_what_is_wrong() {
         let of = |message: Value| read(message.to_string().as_bytes());
@@ -92,6 +92,15 @@ mod tests {
             assert_eq!(*refused.field("id"), if field == "id" { Value::Null } else { json!(1) });
         }
         assert_eq!(of(json!({"jsonrpc": "2.0", "id": 1})).unwrap_err().code(), "invalid_request");
+        // These are read as numbers that are near them.
+        for near in
+            ["1e3", "1.0", "0.1", "9223372036854775808", "18446744073709551616", "-9223372036854775809"]
+        {
+            let refused = read(ping.to_string().replace("\"id\":1", &format!("\"id\":{near}")).as_bytes());
+            let refused = refused.unwrap_err();
+            assert_eq!((refused.code(), refused.field("id")), ("invalid_request", &Value::Null), "{near}");
+            assert!(refused.detail().contains("`id`"), "{near}: {}", refused.detail());
+        }
         assert_eq!(of(json!([ping])).unwrap_err().code(), "invalid_body");
         for none in ["", "{", "x"] {
             assert_eq!(read(none.as_bytes()).unwrap_err().code(), NO_JSON);
@@ -99,6 +108,8 @@ mod tests {
         for message in [
             ping.clone(),
             json!({"jsonrpc": "2.0", "id": "a", "method": "ping", "params": {}}),
+            json!({"jsonrpc": "2.0", "id": i64::MAX, "method": "ping"}),
+            json!({"jsonrpc": "2.0", "id": i64::MIN, "method": "ping"}),
             json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
             json!({"jsonrpc": "2.0", "id": 1, "result": {}}),
             json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600, "message": "no"}}),

@@ -1,13 +1,21 @@
-//! What was said in a session of the protocol: a client that lost a response, and comes back with `Last-Event-ID`, reads on behind it.
+//! What was said in a session of the protocol: a client that lost a response, and comes back with `Last-Event-ID`, reads on behind it;
+//! and which requests have yet to be answered.
 //!
-//! **Invariants**: an id is known in its session alone; what is kept of a session is bounded, and goes with it.
+//! **Invariants**: an id is known in its session alone; what is kept of a session is bounded, and goes with it; no two requests that wait
+//! for their answer have one id.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use futures_core::future::BoxFuture;
 use futures_util::stream;
 use rmcp::{
-    model::JsonRpcMessage,
+    model::{JsonRpcMessage, RequestId},
     transport::streamable_http_server::session::{
         EventId, EventStore, EventStoreError, EventStream, ServerSseMessage,
     },
@@ -18,6 +26,8 @@ use tokio::sync::watch;
 const MOST_STREAMS: usize = 64;
 /// How many events of a stream are kept: its last ones.
 const MOST_EVENTS: usize = 64;
+/// How many requests that were cancelled keep their ids: what such a request began may still end, under its id.
+const MOST_CANCELLED: usize = 64;
 /// The number of the stream that no request has.
 const COMMON: u64 = 0;
 /// How its name ends.
@@ -31,6 +41,17 @@ pub(super) struct SaidEvents(watch::Sender<SaidStreams>);
 struct SaidStreams {
     by_number: BTreeMap<u64, SaidStream>,
     last: u64,
+    /// The requests that wait for their answer.
+    asked: HashSet<RequestId>,
+    /// Those that were cancelled meanwhile: they get none.
+    cancelled: VecDeque<RequestId>,
+}
+
+/// A request with an id that no other one has that waits. Its id is free again if this is dropped before the request is handed on.
+pub(super) struct AskedRequest {
+    said: Arc<SaidEvents>,
+    id: RequestId,
+    is_handed_on: AtomicBool,
 }
 
 #[derive(Default)]
@@ -79,8 +100,14 @@ impl SaidStreams {
         let id = SaidAt { stream: number, index: stream.last }.id();
         let mut event = event.clone();
         event.event_id = Some(id.clone());
-        let answers =
-            matches!(event.message.as_deref(), Some(JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)));
+        let (answers, answered) = match event.message.as_deref() {
+            Some(JsonRpcMessage::Response(answer)) => (true, Some(&answer.id)),
+            Some(JsonRpcMessage::Error(answer)) => (true, answer.id.as_ref()),
+            _ => (false, None),
+        };
+        if let Some(answered) = answered {
+            self.asked.remove(answered);
+        }
         stream.is_over |= answers && number != COMMON;
         stream.events.push_back(event);
         if stream.events.len() > MOST_EVENTS {
@@ -124,6 +151,58 @@ impl SaidStreams {
             }
             None if stream.is_over => (at, Behind::Never),
             None => (at, Behind::Later),
+        }
+    }
+}
+
+impl SaidEvents {
+    /// Whether a reader may read on behind this event.
+    pub(super) fn knows(&self, last: &str) -> bool {
+        SaidAt::of(last).is_some_and(|at| self.0.borrow().knows(at))
+    }
+
+    /// A request that begins; none where another one with its id waits, or was cancelled a short while ago.
+    pub(super) fn begin(self: &Arc<Self>, id: RequestId) -> Option<AskedRequest> {
+        let mut is_free = false;
+        self.edit(|said| is_free = !said.cancelled.contains(&id) && said.asked.insert(id.clone()));
+        is_free.then(|| AskedRequest { said: Arc::clone(self), id, is_handed_on: AtomicBool::new(false) })
+    }
+
+    /// The client cancels the request of this id: it gets no answer, and what it began ends later.
+    pub(super) fn cancel(&self, id: &RequestId) {
+        self.edit(|said| {
+            if said.asked.remove(id) {
+                said.cancelled.push_back(id.clone());
+            }
+            if said.cancelled.len() > MOST_CANCELLED {
+                said.cancelled.pop_front();
+            }
+        });
+    }
+
+    /// Changes what no reader waits for.
+    fn edit(&self, change: impl FnOnce(&mut SaidStreams)) {
+        self.0.send_if_modified(|said| {
+            change(said);
+            false
+        });
+    }
+}
+
+impl AskedRequest {
+    /// Its answer is to come: its id is free again with that.
+    pub(super) fn handed_on(&self) {
+        // Relaxed: it is read where this is dropped, which is behind every use.
+        self.is_handed_on.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for AskedRequest {
+    fn drop(&mut self) {
+        if !*self.is_handed_on.get_mut() {
+            self.said.edit(|said| {
+                said.asked.remove(&self.id);
+            });
         }
     }
 }
@@ -234,6 +313,33 @@ mod tests {
         assert_eq!(common.next().await.unwrap().event_id.as_deref(), Some("0-1"));
         drop(said);
         assert!(common.next().await.is_none() && read.next().await.is_none());
+    }
+
+    /// S13.53: an id is free while no request waits under it: with its answer, with a request that was not handed on, and, once enough
+    /// others came, after a cancel.
+    #[tokio::test]
+    async fn an_id_is_free_while_no_request_waits_under_it() {
+        let said = Arc::new(SaidEvents::default());
+        let of = |id: i64| RequestId::Number(id);
+        let ask = |id: i64| said.begin(of(id)).map(|asked| asked.handed_on());
+        assert!(ask(1).is_some() && ask(1).is_none());
+        said.store_event("two", &ping(1)).await.unwrap();
+        assert!(ask(1).is_none(), "a request of the server has the id, and no answer");
+        said.store_event("one", &answer()).await.unwrap();
+        assert!(ask(1).is_some(), "it was answered");
+        drop(said.begin(of(2)));
+        assert!(ask(2).is_some(), "it was not handed on");
+        said.cancel(&of(3));
+        assert!(ask(3).is_some(), "there was nothing to cancel");
+        for id in (3..).take(MOST_CANCELLED) {
+            assert!(id == 3 || ask(id).is_some());
+            said.cancel(&of(id));
+            assert!(ask(3).is_none(), "what the first one began may end later");
+        }
+        assert!(ask(0).is_some());
+        said.cancel(&of(0));
+        assert!(ask(3).is_some());
+        assert!(said.begin(RequestId::String("3".into())).is_some(), "a text is no number");
     }
 
     /// S13.47: what is kept is bounded: the last events of a stream, the last streams that are over, and the last that are not.

@@ -8,9 +8,10 @@ use std::{
     time::Duration,
 };
 
+use axum::http::{HeaderValue, StatusCode};
 use futures_core::Stream;
 use rmcp::{
-    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientNotification, RequestId, ServerJsonRpcMessage},
     transport::{
         StreamableHttpServerConfig, WorkerTransport,
         streamable_http_server::{
@@ -22,11 +23,13 @@ use rmcp::{
         },
     },
 };
+use serde::Deserialize as _;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
     link::{self, LinkState, Linked},
-    said::SaidEvents,
+    said::{AskedRequest, SaidEvents},
 };
 use crate::{
     access::Principal,
@@ -55,14 +58,18 @@ pub(super) struct SessionOwner {
 
 struct KnownSession {
     owner: SessionOwner,
-    /// It alone, with what was said in it.
+    /// It alone.
     inner: Arc<LocalSessionManager>,
+    said: Arc<SaidEvents>,
     link: watch::Sender<LinkState>,
 }
 
 /// The one of a request.
 pub(super) struct OwnSession {
     inner: Arc<LocalSessionManager>,
+    said: Arc<SaidEvents>,
+    /// The request itself, if it asks in a session.
+    asked: Option<AskedRequest>,
     /// As those of the host: held for one look or one entry; no other lock is taken under it.
     known: Arc<Mutex<HashMap<SessionId, KnownSession>>>,
     owner: SessionOwner,
@@ -106,8 +113,39 @@ impl McpSessions {
             return Ok(());
         }
         let detail = format!("there are {MOST} sessions of this token: end some with DELETE");
-        let status = axum::http::StatusCode::TOO_MANY_REQUESTS;
-        Err(Problem::new(status, "too_many_sessions", detail).retry_after(Duration::from_secs(1)))
+        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_sessions", detail)
+            .retry_after(Duration::from_secs(1)))
+    }
+
+    /// Whether a reader of this session may read on behind this event.
+    ///
+    /// # Errors
+    /// `unknown_event`.
+    pub(super) fn knows(&self, id: &str, last: &HeaderValue) -> Answered<()> {
+        let last = last.to_str().unwrap_or_default();
+        if lock(&self.known).get(id).is_some_and(|known| known.said.knows(last)) {
+            return Ok(());
+        }
+        let detail = "this session does not know the event of `Last-Event-ID`, or does not any more: ask again without it";
+        Err(Problem::new(StatusCode::BAD_REQUEST, "unknown_event", detail))
+    }
+
+    /// A request of this session, whose id it has alone until it is answered; none: the message asks for nothing.
+    ///
+    /// # Errors
+    /// `id_in_use`.
+    pub(super) fn asks(&self, id: &str, message: &Value) -> Answered<Option<AskedRequest>> {
+        let named = message.get("method").and_then(|_asks| RequestId::deserialize(&message["id"]).ok());
+        let said = lock(&self.known).get(id).map(|known| Arc::clone(&known.said));
+        let (Some(named), Some(said)) = (named, said) else { return Ok(None) };
+        match said.begin(named) {
+            Some(asked) => Ok(Some(asked)),
+            None => {
+                let detail = "`id` is that of a request that has no answer yet, or was cancelled: each request has its own";
+                let refused = Problem::new(StatusCode::BAD_REQUEST, "id_in_use", detail);
+                Err(refused.with("id", message["id"].clone()))
+            }
+        }
     }
 
     /// Its client closes it.
@@ -117,20 +155,24 @@ impl McpSessions {
         }
     }
 
-    /// The session of this id, or one that is made, for this owner and with this link.
+    /// The session of this id, or one that is made, for this owner and with this link; and what is asked in it.
     pub(super) fn of(
         &self,
         owner: SessionOwner,
         link: watch::Sender<LinkState>,
-        id: Option<&str>,
+        (id, asked): (Option<&str>, Option<AskedRequest>),
     ) -> OwnSession {
-        let found = id.and_then(|id| lock(&self.known).get(id).map(|known| Arc::clone(&known.inner)));
-        let inner = found.unwrap_or_else(|| {
-            let mut alone = LocalSessionManager::default().with_event_store(Arc::new(SaidEvents::default()));
+        let known = lock(&self.known);
+        let found = id.and_then(|id| known.get(id));
+        let found = found.map(|known| (Arc::clone(&known.inner), Arc::clone(&known.said)));
+        drop(known);
+        let (inner, said) = found.unwrap_or_else(|| {
+            let said = Arc::new(SaidEvents::default());
+            let mut alone = LocalSessionManager::default().with_event_store(said.clone());
             alone.session_config.keep_alive = Some(SILENT);
-            Arc::new(alone)
+            (Arc::new(alone), said)
         });
-        OwnSession { inner, known: Arc::clone(&self.known), owner, link }
+        OwnSession { inner, said, asked, known: Arc::clone(&self.known), owner, link }
     }
 }
 
@@ -146,7 +188,8 @@ impl SessionManager for OwnSession {
         let (id, worker) = self.inner.create_session().await?;
         self.link.send_replace(LinkState::Open);
         let (owner, link) = (self.owner.clone(), self.link.clone());
-        let known = KnownSession { owner, inner: Arc::clone(&self.inner), link };
+        let (inner, said) = (Arc::clone(&self.inner), Arc::clone(&self.said));
+        let known = KnownSession { owner, inner, said, link };
         lock(&self.known).insert(id.clone(), known);
         Ok((id, Linked::new(worker, self.link.clone(), LinkState::Lost)))
     }
@@ -173,10 +216,18 @@ impl SessionManager for OwnSession {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        // First: what was handed on may be answered, whether this is awaited to its end or not.
+        self.asked.iter().for_each(AskedRequest::handed_on);
         self.inner.create_stream(id, message).await
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        if let ClientJsonRpcMessage::Notification(notice) = &message
+            && let ClientNotification::CancelledNotification(cancel) = &notice.notification
+            && let Some(cancelled) = &cancel.params.request_id
+        {
+            self.said.cancel(cancelled);
+        }
         self.inner.accept_message(id, message).await
     }
 
@@ -205,7 +256,7 @@ mod tests {
     async fn sessions_are_counted_by_their_owner() {
         let sessions = McpSessions::default();
         let owner = |name: &str| SessionOwner::of("helper", &Principal::new(name, []));
-        let own = |name: &str| sessions.of(owner(name), watch::Sender::new(LinkState::Single), None);
+        let own = |name: &str| sessions.of(owner(name), watch::Sender::new(LinkState::Single), (None, None));
         let mut last = None;
         for _ in 0..MOST {
             assert!(sessions.has_room(&owner("one")).is_ok());
