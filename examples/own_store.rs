@@ -34,7 +34,7 @@ impl Store for Audited {
         list(most: usize, older: Option<PageCursor>) -> To<'_, Vec<SessionRow>>; remove(session: &SessionId) -> To<'_, ()>;
         join(node: NewNode) -> To<'_, NodeLease>; beat(node: &NodeLease, load: u32) -> To<'_, ()>; remove_if_at_rest(session: &SessionId) -> To<'_, bool>;
         leave(node: &NodeId, how: Leaving) -> To<'_, ()>; nodes() -> To<'_, Vec<NodeRow>>; changes(node: &NodeLease) -> ChangeStream;
-        bury() -> To<'_, Vec<NodeId>>; due(most: usize) -> To<'_, Vec<Due>>; accepted(session: &SessionId, item: u64) -> To<'_, Option<jiff::Timestamp>>;
+        bury() -> To<'_, Vec<NodeId>>; due(most: usize, pools: Vec<String>) -> To<'_, Vec<Due>>; accepted(session: &SessionId, item: u64) -> To<'_, Option<jiff::Timestamp>>;
         acquire(session: &SessionId, node: &NodeLease) -> To<'_, Lease>; release(lease: &Lease, seen: Changes, rest: Rest) -> To<'_, ()>;
         unpark(session: &SessionId) -> To<'_, ()>; tenures(session: &SessionId) -> To<'_, Vec<Tenure>>;
         ask_stops(among: Among, stop: StopIntent) -> To<'_, u64>; read(session: &SessionId, from: u64, most: usize) -> To<'_, Page>;

@@ -1,18 +1,33 @@
-//! Stops of items that another process has, or had.
+//! Several servers on one store: stops of items that another process has, or had, and who opens what is due.
 
 use std::sync::Arc;
 
-use safepoint::approval::ApprovalMode;
+use jiff::Timestamp;
+use safepoint::{
+    approval::ApprovalMode,
+    ids::SessionId,
+    raw::{
+        encode_item,
+        store::{Environment, NewItem, NewSession},
+    },
+    session::Policy,
+    store::{MemoryStore, Store},
+};
 use safepoint_models::openai;
+use safepoint_server::Host;
 use safepoint_testkit::{
     script::{Reply, Script},
+    scripted::ScriptedModel,
     server::ModelServer,
     tools::GateTools,
-    wait::InTime as _,
+    wait::{self, InTime as _},
 };
 use serde_json::json;
 
-use super::{crashed::cut, world::World, world::says};
+use super::{
+    crashed::cut,
+    world::{World, of, says},
+};
 
 /// S13.6, S6.20: an item that steers a turn of another process is stopped with that turn, and what waits behind runs where the
 /// request says so.
@@ -115,5 +130,78 @@ async fn the_stop_of_an_item_that_was_cut_is_stored() {
         "{stopped:?}"
     );
     assert_eq!(world.rest(&session, 1).await["outcome"], "crashed");
+    world.end().await;
+}
+
+/// How many sessions are due that are none of a server's: more than it is named at a time.
+const OTHERS: usize = 200;
+
+/// An item that another process puts into the store.
+fn waits() -> NewItem {
+    encode_item(&"go".to_owned(), Policy::Enqueue, None, 10).unwrap()
+}
+
+/// A server with one agent of this name, which says always the same.
+async fn serving(agent: &str, store: &Arc<dyn Store>) -> World {
+    let script = Script { repeat: true, ..Script::of([Reply::text("Done.")]) };
+    let host = Host::builder(Arc::clone(store)).agent(agent, of(ScriptedModel::new(script)).build());
+    World::of_host(host.start().await.unwrap(), Arc::clone(store)).await
+}
+
+/// Sessions of this agent with an item that no server knows of.
+async fn due(agent: &str, many: usize, store: &Arc<dyn Store>) -> Vec<String> {
+    let world = serving(agent, store).await;
+    let mut made = Vec::new();
+    for _ in 0..many {
+        made.push(world.empty().await);
+    }
+    world.end().await;
+    for session in &made {
+        store.push(&SessionId::from(session.as_str()), waits()).await.unwrap();
+    }
+    made
+}
+
+/// Waits until the server has done their items, which it is not asked for.
+async fn done(world: &World, sessions: &[String]) {
+    for session in sessions {
+        let item = format!("/v1/sessions/{session}/items/item-1");
+        wait::asked("the end of an item", async || {
+            world.client.get(&item).await.body["outcome"] == "completed"
+        })
+        .await;
+    }
+}
+
+/// S13.55: a server keeps what is due for another's agent from no server. The time of this store stands still: what it names once it never
+/// names again.
+#[tokio::test]
+async fn a_server_keeps_no_session_from_the_one_that_has_its_agent() {
+    let now = Timestamp::now();
+    let outside = Environment { clock: Arc::new(move || now), ..Environment::default() };
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
+    let (others, own) = (due("two", 20, &store).await, due("one", 20, &store).await);
+    let one = serving("one", &store).await;
+    done(&one, &own).await;
+    let two = serving("two", &store).await;
+    done(&two, &others).await;
+    one.end().await;
+    two.end().await;
+}
+
+/// S13.55: what is due for none of its agents keeps a server from none of its sessions, however much that is and however often it is named.
+#[tokio::test]
+async fn what_others_leave_hides_no_session_of_a_server() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    for number in 0..OTHERS {
+        // They waited for longer, and come first.
+        store
+            .create(NewSession { items: vec![waits()], ..NewSession::of(format!("other {number}")) })
+            .await
+            .unwrap();
+    }
+    let own = due("one", 2, &store).await;
+    let world = serving("one", &store).await;
+    done(&world, &own).await;
     world.end().await;
 }

@@ -34,7 +34,7 @@ async fn decide(store: &Arc<dyn Store>) -> DecisionResult {
 }
 
 async fn is_due(store: &Arc<dyn Store>) -> bool {
-    !store.due(10).await.unwrap().is_empty()
+    !store.due(10, Vec::new()).await.unwrap().is_empty()
 }
 
 async fn suspended(desk: &Desk, store: &Arc<dyn Store>) -> Session<String> {

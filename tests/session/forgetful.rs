@@ -70,7 +70,7 @@ impl Store for Forgetful {
         bury() -> Vec<NodeId>;
         acquire(session: &SessionId, node: &NodeLease) -> Lease;
         release(lease: &Lease, seen: Changes, rest: Rest) -> ();
-        due(most: usize) -> Vec<Due>;
+        due(most: usize, pools: Vec<String>) -> Vec<Due>;
         unpark(session: &SessionId) -> ();
         tenures(session: &SessionId) -> Vec<Tenure>;
         ask_stops(among: Among, stop: StopIntent) -> u64;

@@ -124,7 +124,7 @@ async fn a_session_that_is_taken_late_is_given_back() {
     assert!(holder().await.is_some(), "the store has given it");
     gate.open_for_all();
     wait::asked("it is given back", async || holder().await.is_none()).await;
-    assert_eq!(inner.due(10).await.unwrap().len(), 1, "what waits in it wants an owner");
+    assert_eq!(inner.due(10, Vec::new()).await.unwrap().len(), 1, "what waits in it wants an owner");
     let again = desk.chat().open_on(&node, id()).await.unwrap();
     continued(&again).await;
 }

@@ -143,7 +143,7 @@ async fn the_sessions_of_a_dead_node_are_for_another() {
     let next = join(&store, 2).await;
     let exit = session.done().in_time("the end of a session whose node was buried").await;
     assert!(format!("{:?}", exit.persisted()).contains("declared dead"), "{:?}", exit.persisted());
-    let due = store.due(10).await.unwrap();
+    let due = store.due(10, Vec::new()).await.unwrap();
     assert_eq!(due.iter().map(|due| due.session.as_str()).collect::<Vec<_>>(), ["a"]);
     let taken = payer(&ToolGate::open()).open_on(&next, "a".into()).await.unwrap();
     assert_eq!(store.open(&"a".into()).await.unwrap().holder.unwrap().node, *next.id());
@@ -180,7 +180,7 @@ async fn a_node_that_drains_gives_everything_back() {
     let SessionEvent::TurnEnded { receipt, .. } = ended else { panic!("the end of a turn") };
     assert_eq!(receipt.stop.as_ref().unwrap().reason.code.as_str(), "shutdown", "{receipt}");
     let due: BTreeSet<String> =
-        store.due(10).await.unwrap().iter().map(|due| due.session.to_string()).collect();
+        store.due(10, Vec::new()).await.unwrap().iter().map(|due| due.session.to_string()).collect();
     assert_eq!(due, ["busy", "idle"].map(str::to_owned).into());
     let row = store.nodes().await.unwrap().remove(0);
     assert_eq!((row.node.id, row.state), (id, NodeState::Gone));

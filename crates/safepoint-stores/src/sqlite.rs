@@ -301,14 +301,16 @@ impl Store for SqliteStore {
         due::changes(node.id().clone(), self.short.downgrade(), self.writer.nudges(), first)
     }
 
-    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>> {
+    fn due(&self, most: usize, pools: Vec<String>) -> StoreFuture<'_, Vec<Due>> {
         let outside = self.outside.clone();
-        let is_any = self.short.ask(move |connection| due::is_any(connection, outside.now()));
+        let pools = serde_json::Value::from(pools).to_string();
+        let of = pools.clone();
+        let is_any = self.short.ask(move |connection| due::is_any(connection, &of, outside.now()));
         Box::pin(async move {
             if !is_any.await? {
                 return Ok(Vec::new());
             }
-            let due = move |connection: &Connection, now| due::due(connection, most, now);
+            let due = move |connection: &Connection, now| due::due(connection, most, &pools, now);
             self.write(Durability::Recorded, due).await
         })
     }

@@ -301,7 +301,7 @@ impl Store for FaultStore {
         bury(;) -> Vec<NodeId>;
         acquire(session: SessionId, node: NodeLease;) -> Lease;
         release(lease: Lease; seen: Changes, rest: Rest) -> ();
-        due(; most: usize) -> Vec<Due>;
+        due(; most: usize, pools: Vec<String>) -> Vec<Due>;
         unpark(session: SessionId;) -> ();
         tenures(session: SessionId;) -> Vec<Tenure>;
         append(lease: Lease; writes: Vec<Write>, class: Durability) -> Appended;

@@ -59,6 +59,8 @@ impl Caller {
         let new = NewSession {
             title: make.title,
             setup: setup.write(),
+            // Those that have the agent may take it.
+            pool: setup.agent.clone(),
             items: Vec::from_iter(item),
             ..NewSession::of(id.clone())
         };

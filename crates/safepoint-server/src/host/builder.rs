@@ -156,7 +156,8 @@ impl HostBuilder {
     /// # Cancel safety
     /// The node may have joined; its lease ends.
     pub async fn start(self) -> Result<Host, Error> {
-        let new = NewNode { room: ROOM, ..NewNode::of(OwnerProcess::here(), LEASE) };
+        let pools = self.agents.keys().cloned().collect();
+        let new = NewNode { room: ROOM, pools, ..NewNode::of(OwnerProcess::here(), LEASE) };
         let new = match self.name {
             Some(name) => NewNode { name, ..new },
             None => new,

@@ -41,20 +41,28 @@ pub(super) fn touch(connection: &Connection, key: i64, now: Timestamp) -> Result
 }
 
 const DUE: &str = "FROM sessions WHERE due IS NOT NULL AND parked IS NULL AND due <= ?1 \
-     AND (named IS NULL OR named > ?1 OR named <= ?2)";
+     AND (named IS NULL OR named > ?1 OR named <= ?2) \
+     AND (pool = '' OR pool IN (SELECT value FROM json_each(?3)))";
 
 /// Before this, what was named then is named again.
 fn named_before(now: Timestamp) -> i64 {
     micros(now.saturating_sub(NAMED_AGAIN_AFTER).unwrap_or(Timestamp::MIN))
 }
 
-pub(super) fn is_any(connection: &Connection, now: Timestamp) -> Result<bool, Fail> {
+/// `pools`: a list of texts, as JSON.
+pub(super) fn is_any(connection: &Connection, pools: &str, now: Timestamp) -> Result<bool, Fail> {
     let mut select = connection.prepare_cached(&format!("SELECT EXISTS (SELECT 1 {DUE})"))?;
-    Ok(select.query_row([micros(now), named_before(now)], |row| row.get(0))?)
+    Ok(select.query_row(params![micros(now), named_before(now), pools], |row| row.get(0))?)
 }
 
-pub(super) fn due(connection: &Connection, most: usize, now: Timestamp) -> Result<Vec<Due>, Fail> {
-    let sql = format!("SELECT key, id, pool, priority, tries {DUE} ORDER BY priority, due, id LIMIT ?3");
+/// `pools`: a list of texts, as JSON.
+pub(super) fn due(
+    connection: &Connection,
+    most: usize,
+    pools: &str,
+    now: Timestamp,
+) -> Result<Vec<Due>, Fail> {
+    let sql = format!("SELECT key, id, pool, priority, tries {DUE} ORDER BY priority, due, id LIMIT ?4");
     let read = |row: &Row<'_>| {
         let due = Due {
             session: text(row, 1)?.into(),
@@ -66,7 +74,7 @@ pub(super) fn due(connection: &Connection, most: usize, now: Timestamp) -> Resul
     };
     let mut select = connection.prepare_cached(&sql)?;
     let found = select
-        .query_map([micros(now), named_before(now), int(most as u64)], read)?
+        .query_map(params![micros(now), named_before(now), pools, int(most as u64)], read)?
         .collect::<Result<Vec<_>, _>>()?;
     let mut update = connection.prepare_cached("UPDATE sessions SET named = ?2 WHERE key = ?1")?;
     for (key, _) in &found {

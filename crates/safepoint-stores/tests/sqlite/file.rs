@@ -219,10 +219,12 @@ async fn a_lease_of_an_older_release_still_holds() {
     assert_eq!(holder.until, Some(time.up() + TTL));
     let refused = acquire(&store, &a, owner(2), TTL).await.unwrap_err();
     assert!(matches!(&refused, Error::Held(_, held) if held.owner == owner(1)), "{refused:?}");
-    let due: Vec<_> = store.due(10).await.unwrap().into_iter().map(|due| due.session.to_string()).collect();
+    let due: Vec<_> =
+        store.due(10, Vec::new()).await.unwrap().into_iter().map(|due| due.session.to_string()).collect();
     assert!(due.is_empty(), "it last changed a second later than it is now here: {due:?}");
     time.pass(Duration::from_secs(1));
-    let due: Vec<_> = store.due(10).await.unwrap().into_iter().map(|due| due.session.to_string()).collect();
+    let due: Vec<_> =
+        store.due(10, Vec::new()).await.unwrap().into_iter().map(|due| due.session.to_string()).collect();
     assert_eq!(due, ["waits"]);
     lives.say(1, Liveness::Dead);
     let lease = acquire(&store, &a, owner(2), TTL).await.unwrap();

@@ -29,6 +29,7 @@ pub async fn due(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     what_is_given_to_do_is_due(&Bed::make(fresh)).await?;
     each_is_named_once_in_a_while(&Bed::make(fresh)).await?;
     the_urgent_and_the_oldest_come_first(&Bed::make(fresh)).await?;
+    what_is_due_elsewhere_is_left(&Bed::make(fresh)).await?;
     a_holder_says_when_it_is_due_again(&Bed::make(fresh)).await?;
     the_sessions_of_the_dead_are_due(&Bed::make(fresh)).await?;
     one_whose_owners_die_is_parked(&Bed::make(fresh)).await?;
@@ -38,9 +39,14 @@ pub async fn due(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
 /// After this, what was named is named again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// What is due, in order.
+/// What is due to who takes sessions of the pool that facts have sessions of, in order.
 async fn named(bed: &Bed) -> Result<Vec<String>, BrokenStore> {
-    let due = bed.other.due(100).await?;
+    named_of(bed, &["gpu"]).await
+}
+
+/// What is due to who takes sessions of these pools.
+async fn named_of(bed: &Bed, pools: &[&str]) -> Result<Vec<String>, BrokenStore> {
+    let due = bed.other.due(100, pools.iter().map(|pool| (*pool).to_owned()).collect()).await?;
     Ok(due.into_iter().map(|due| due.session.to_string()).collect())
 }
 
@@ -81,7 +87,7 @@ async fn each_is_named_once_in_a_while(bed: &Bed) -> Result<(), BrokenStore> {
     bed.session("a").await?;
     bed.store.push(&"a".into(), item("1", "hello")).await?;
     same("it is named", named(bed).await?, vec!["a".to_owned()])?;
-    same("once", bed.store.due(100).await?, vec![])?;
+    same("once", bed.store.due(100, Vec::new()).await?, vec![])?;
     bed.time.pass(AGAIN - Duration::from_micros(1));
     bed.store.push(&"a".into(), item("2", "and this")).await?;
     same("also if there is more to do", named(bed).await?, nothing())?;
@@ -92,6 +98,22 @@ async fn each_is_named_once_in_a_while(bed: &Bed) -> Result<(), BrokenStore> {
     bed.time.pass(Duration::from_secs(3600));
     bed.time.pass(AGAIN);
     same("nor hides it then", named(bed).await?, vec!["a".to_owned()])
+}
+
+/// S7.47: a session of a pool is named to those who take its sessions, and is as it was when others have asked.
+async fn what_is_due_elsewhere_is_left(bed: &Bed) -> Result<(), BrokenStore> {
+    // The first is in no pool; the names of the others are texts like any.
+    const POOLS: [&str; 5] = ["", "gpu", "gpu2", "\"", "[\"gpu\"]"];
+    for (id, pool) in ["a", "b", "c", "d", "e"].into_iter().zip(POOLS) {
+        let items = vec![item("1", "hello")];
+        bed.store.create(NewSession { items, pool: pool.into(), ..NewSession::of(id) }).await?;
+    }
+    let of = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    same("of no pool", named_of(bed, &[]).await?, of(&["a"]))?;
+    same("nor is one of no pool named again", named_of(bed, &["", "none"]).await?, nothing())?;
+    same("of one", named_of(bed, &["gpu"]).await?, of(&["b"]))?;
+    same("of several", named_of(bed, &["none", "[\"gpu\"]", "gpu2", "gpu"]).await?, of(&["c", "e"]))?;
+    same("of the last", named_of(bed, &["\""]).await?, of(&["d"]))
 }
 
 async fn the_urgent_and_the_oldest_come_first(bed: &Bed) -> Result<(), BrokenStore> {
@@ -105,7 +127,7 @@ async fn the_urgent_and_the_oldest_come_first(bed: &Bed) -> Result<(), BrokenSto
         bed.store.push(&id.into(), item("1", "hello")).await?;
         bed.time.pass(Duration::from_millis(1));
     }
-    let first = bed.other.due(2).await?;
+    let first = bed.other.due(2, vec!["gpu".into()]).await?;
     let shown: Vec<(String, String, i16, u16)> =
         first.into_iter().map(|due| (due.session.to_string(), due.pool, due.priority, due.tries)).collect();
     let wanted = vec![("urgent".into(), String::new(), -1, 0), ("early".into(), "gpu".into(), 0, 0)];
@@ -170,7 +192,7 @@ async fn dies(bed: &Bed, session: &SessionId, writes: Vec<Write>) -> Result<Opti
     bed.lives.say(1, Liveness::Alive);
     // Whatever named it before is over.
     for second in 0..LONGEST {
-        if !bed.other.due(100).await?.is_empty() {
+        if !bed.other.due(100, Vec::new()).await?.is_empty() {
             return Ok(Some(Duration::from_secs(second)));
         }
         bed.time.pass(Duration::from_secs(1));

@@ -203,7 +203,7 @@ impl Player {
             PlayStep::Beat(pid) => in_words(store.beat(&self.node(*pid), *pid).await),
             PlayStep::Leave(pid, how) => in_words(store.leave(self.node(*pid).id(), *how).await),
             PlayStep::Bury => in_words(store.bury().await),
-            PlayStep::Due(most) => in_words(store.due(*most).await),
+            PlayStep::Due(most) => in_words(store.due(*most, Vec::new()).await),
             PlayStep::Unpark(session) => in_words(store.unpark(session).await),
             PlayStep::AskStops(among, stop) => in_words(store.ask_stops(among.clone(), stop.clone()).await),
             PlayStep::Acquire(session, pid) => {

@@ -149,9 +149,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// means that changes may have been missed.
     fn changes(&self, node: &NodeLease) -> ChangeStream;
 
-    /// The sessions that want an owner and have none, at most `most`: by priority, the one that has waited longest first. Each
-    /// is named to one caller, and to the next one after 5 s. Not durable.
-    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>>;
+    /// The sessions of these pools, and of none, that want an owner and have none, at most `most`: by priority, the one that has waited
+    /// longest first. Each is named to one caller, and to the next one after 5 s. Not durable.
+    fn due(&self, most: usize, pools: Vec<String>) -> StoreFuture<'_, Vec<Due>>;
 
     /// Counts the dead owners of the session from none again. Nodes may take it again if it was parked, and it wants an
     /// owner then.

@@ -147,8 +147,8 @@ impl Store for Foreign<dyn Store> {
         }
     }
 
-    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>> {
-        change(self, move |store| store.due(most))
+    fn due(&self, most: usize, pools: Vec<String>) -> StoreFuture<'_, Vec<Due>> {
+        change(self, move |store| store.due(most, pools))
     }
 
     fn unpark(&self, session: &SessionId) -> StoreFuture<'_, ()> {

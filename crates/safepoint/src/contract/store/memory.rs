@@ -247,8 +247,8 @@ impl Store for MemoryStore {
         changes::of(Arc::clone(&self.state), node.id().clone())
     }
 
-    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>> {
-        ready(Ok(self.state.lock().due(most, self.outside.now())))
+    fn due(&self, most: usize, pools: Vec<String>) -> StoreFuture<'_, Vec<Due>> {
+        ready(Ok(self.state.lock().due(most, &pools, self.outside.now())))
     }
 
     fn unpark(&self, session: &SessionId) -> StoreFuture<'_, ()> {

@@ -37,13 +37,14 @@ impl MemoryState {
         }
     }
 
-    pub(super) fn due(&mut self, most: usize, now: Timestamp) -> Vec<Due> {
+    pub(super) fn due(&mut self, most: usize, pools: &[String], now: Timestamp) -> Vec<Due> {
         let mut found = Vec::new();
         for (_, due, id) in &self.dues {
             let Some(session) = self.sessions.get_mut(id) else { continue };
             let was_named =
                 session.named.is_some_and(|at| at <= now && now.duration_since(at) < NAMED_AGAIN_AFTER);
-            if *due > now || was_named {
+            let is_of_others = !session.pool.is_empty() && !pools.contains(&session.pool);
+            if *due > now || was_named || is_of_others {
                 continue;
             }
             if found.len() >= most {
