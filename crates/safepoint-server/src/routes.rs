@@ -22,6 +22,7 @@ use serde::{
     Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
+use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::{
@@ -335,6 +336,11 @@ pub(crate) fn is_object(body: &[u8]) -> Answered<()> {
         "invalid_body",
         "the body is no JSON object, which is expected",
     ))
+}
+
+/// Whether this names a request of JSON-RPC. Any other number could not be said again as it was written.
+pub(crate) fn is_rpc_id(id: &Value) -> bool {
+    id.is_string() || id.is_i64()
 }
 
 /// An answer of this status.

@@ -108,13 +108,16 @@ async fn only_1_0_is_spoken() {
     world.end().await;
 }
 
-/// S13.19: what is no request of JSON-RPC has the error that it has for that, with the id that could be read.
+/// S13.19, S13.53: what is no request of JSON-RPC has the error that it has for that, with the id that could be read.
 #[tokio::test]
 async fn what_is_no_request_is_refused_as_json_rpc_does() {
     let world = world(says([Reply::text("Lisbon.")])).await;
     for (body, code, id) in [
         (json!({"id": 1, "method": "GetTask"}), -32600, json!(1)),
         (json!({"jsonrpc": "2.0", "id": "a"}), -32600, json!("a")),
+        (json!({"jsonrpc": "2.0", "id": 1.5, "method": "ListTasks"}), -32600, Value::Null),
+        (json!({"jsonrpc": "2.0", "id": 1e20, "method": "ListTasks"}), -32600, Value::Null),
+        (json!({"jsonrpc": "2.0", "id": i64::MAX, "method": "Nothing"}), -32601, json!(i64::MAX)),
         (json!([]), -32600, Value::Null),
         (json!({"jsonrpc": "2.0", "id": 2, "method": "Nothing"}), -32601, json!(2)),
         (json!({"jsonrpc": "2.0", "id": 3, "method": "GetTask"}), -32602, json!(3)),

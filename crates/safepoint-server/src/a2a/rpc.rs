@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     problem::{Answered, Problem},
-    routes::{Call, json},
+    routes::{Call, is_rpc_id, json},
     sse::{KEPT_ALIVE, streamed},
 };
 
@@ -26,8 +26,8 @@ pub(super) async fn answer(call: Call) -> Answered<Response> {
             return refused(&Value::Null, &problem);
         }
     };
-    let id = &request["id"];
-    let id = if id.is_string() || id.is_number() { id.clone() } else { Value::Null };
+    let id = request["id"].clone();
+    let id = if is_rpc_id(&id) { id } else { Value::Null };
     match run(&call, &request).await {
         Ok(OperationAnswer::Value(value)) => json(StatusCode::OK, &result(&id, &value)),
         Ok(OperationAnswer::Stream(stream)) => Ok(events(id, *stream)),
@@ -39,6 +39,9 @@ async fn run(call: &Call, request: &Value) -> Answered<OperationAnswer> {
     let no_request = |detail: &str| Problem::new(StatusCode::BAD_REQUEST, "no_request", detail);
     if request["jsonrpc"] != "2.0" {
         return Err(no_request("`jsonrpc` is \"2.0\""));
+    }
+    if request["id"].is_number() && !is_rpc_id(&request["id"]) {
+        return Err(no_request("`id` is a text or a whole number that fits in 64 bits"));
     }
     let method = request["method"].as_str().ok_or_else(|| no_request("`method` is missing"))?;
     spoken(&call.headers, call.query("A2A-Version")?)?;

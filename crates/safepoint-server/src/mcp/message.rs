@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     problem::{Answered, Problem},
-    routes::is_object,
+    routes::{is_object, is_rpc_id},
 };
 
 /// The code of a body that is no JSON.
@@ -25,7 +25,7 @@ pub(super) fn read(body: &[u8]) -> Answered<Value> {
         let id = message["id"].clone();
         let problem = Problem::new(StatusCode::BAD_REQUEST, "invalid_request", detail);
         // An id that is none is not said again.
-        if is_id(&id) { problem.with("id", id) } else { problem }
+        if is_rpc_id(&id) { problem.with("id", id) } else { problem }
     };
     if let Some(wrong) = wrong(&message) {
         return Err(invalid(wrong.to_owned()));
@@ -36,16 +36,11 @@ pub(super) fn read(body: &[u8]) -> Answered<Value> {
     Ok(message)
 }
 
-/// Whether it names a request. Any other number could not be said again as it was written.
-fn is_id(id: &Value) -> bool {
-    id.is_string() || id.is_i64()
-}
-
 /// What is wrong with it, whatever it asks for.
 fn wrong(message: &Value) -> Option<&'static str> {
     let is_answer = message.get("method").is_none();
     match message.get("id") {
-        Some(id) if is_id(id) => {}
+        Some(id) if is_rpc_id(id) => {}
         None if !is_answer => {}
         // An error that answers no request that could be read.
         None | Some(Value::Null) if is_answer && message.get("error").is_some() => {}
