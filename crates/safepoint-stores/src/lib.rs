@@ -1,4 +1,5 @@
-//! Durable stores for sessions: SQLite, embedded, with no server (S7.9). Each store is a feature; `sqlite` is on by default.
+//! Durable stores for sessions: SQLite, embedded, with no server (S7.9), and PostgreSQL, for many machines. Each store is a feature;
+//! `sqlite` is on by default.
 //! ```
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
 //! use std::time::Duration;
@@ -18,8 +19,12 @@
 //! # });
 //! ```
 
+#[cfg(feature = "postgres")]
+pub mod postgres;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

@@ -1,0 +1,320 @@
+//! Appends: asked once, and once more where an answer was lost, until it is known whether they were written (S7.51).
+//!
+//! An append says where it begins, by a count and a mark of the one before it, and leaves a mark of its own. Whatever try of it comes
+//! first, the others find another beginning and change nothing.
+
+use std::time::Duration;
+
+use safepoint::{
+    ids::ApprovalId,
+    raw::store::{
+        Appended, ApprovalClose, Cause, Chain, Damage, DamageKind, Durability, Lease, Write,
+    },
+    store::Error,
+};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::{
+    column::{int, stored, text},
+    core::{Core, Values, no_row},
+    failure::Failure,
+    limits,
+    plan::{AppendPlan, RecordColumns, WriteColumns, names, records, size},
+    seats::{FoundSeat, JournalEnd, SEAT},
+    tries::{Again, Tries},
+    worker::tell,
+};
+
+/// An append that waits for its answer.
+#[derive(Debug)]
+pub(super) struct AppendJob {
+    pub(super) lease: Lease,
+    pub(super) writes: Vec<Write>,
+    class: Durability,
+    /// Until when it is asked again.
+    until: Instant,
+    reply: oneshot::Sender<Result<Appended, Error>>,
+}
+
+/// What has become of a try.
+enum Tried {
+    Done(Appended),
+    /// It began somewhere else than where the journal ends.
+    Elsewhere,
+}
+
+/// How long the answer of one try may take, for a small append.
+const ANSWER: Duration = Duration::from_secs(2);
+
+impl AppendJob {
+    pub(super) fn new(
+        (lease, writes): (Lease, Vec<Write>),
+        class: Durability,
+        patience: Duration,
+        reply: oneshot::Sender<Result<Appended, Error>>,
+    ) -> Self {
+        let within = patience.min(lease.node().left().max(ANSWER)) + time_for(size(&writes));
+        Self { lease, writes, class, until: Instant::now() + within, reply }
+    }
+
+    fn answer(self, answer: Result<Appended, Error>) {
+        tell(self.reply, answer);
+    }
+
+    fn tries(&self) -> Tries {
+        Tries::new(Again::Always, self.until).answered_within(ANSWER + time_for(size(&self.writes)))
+    }
+}
+
+/// What many bytes take longer.
+fn time_for(bytes: usize) -> Duration {
+    /// A slow link.
+    const A_SECOND: usize = 4 << 20;
+    Duration::from_secs((bytes / A_SECOND) as u64)
+}
+
+impl Core {
+    /// Appends that share a statement, if there are several.
+    pub(super) async fn append_all(&self, mut jobs: Vec<AppendJob>) {
+        let now = Instant::now();
+        let (in_time, late): (Vec<_>, Vec<_>) = jobs.drain(..).partition(|job| job.until > now);
+        for job in late {
+            let why = "others have been asking for too long; try again later";
+            job.answer(Err(Error::Busy(Cause::new(why))));
+        }
+        if in_time.len() > 1 {
+            self.append_shared(in_time).await;
+        } else {
+            for job in in_time {
+                self.append_one(job, None).await;
+            }
+        }
+    }
+
+    /// Those that are not done with the others are asked alone.
+    async fn append_shared(&self, jobs: Vec<AppendJob>) {
+        let plan = |job: &AppendJob| {
+            let end = self.seats.get(&job.lease)?;
+            Some(AppendPlan::new(&job.writes, end, limits::made_up()))
+        };
+        let planned: Vec<(AppendJob, Option<AppendPlan>)> =
+            jobs.into_iter().map(|job| (plan(&job), job)).map(|(plan, job)| (job, plan)).collect();
+        let (known, unknown): (Vec<_>, Vec<_>) = planned.into_iter().partition(|(_, plan)| plan.is_some());
+        let known: Vec<(AppendJob, AppendPlan)> =
+            known.into_iter().filter_map(|(job, plan)| Some((job, plan?))).collect();
+        let asked = if known.is_empty() { Ok(Vec::new()) } else { self.ask_shared(&known).await };
+        let (done, is_lost) = match asked {
+            Ok(done) => (done, false),
+            Err(failure) => (Vec::new(), matches!(failure, Failure::Lost(_))),
+        };
+        for (place, (job, plan)) in known.into_iter().enumerate() {
+            if done.contains(&(place as i64 + 1)) {
+                self.seats.put(&job.lease, plan.to.clone());
+                job.answer(Ok(plan.appended(Vec::new())));
+            } else {
+                self.append_one(job, is_lost.then_some(plan)).await;
+            }
+        }
+        for (job, _) in unknown {
+            self.append_one(job, None).await;
+        }
+    }
+
+    async fn ask_shared(&self, jobs: &[(AppendJob, AppendPlan)]) -> Result<Vec<i64>, Failure> {
+        const CALL: &str = "SELECT appends_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
+        let (ids, nodes): (Vec<_>, Vec<_>) = jobs.iter().map(|(job, _)| names(&job.lease)).unzip();
+        let of_plan = |get: fn(&AppendPlan) -> i64| jobs.iter().map(|(_, plan)| get(plan)).collect::<Vec<i64>>();
+        let epochs: Vec<i64> = jobs.iter().map(|(job, _)| int(job.lease.epoch())).collect();
+        let (serials, olds) = (of_plan(|plan| plan.from.serial), of_plan(|plan| plan.from.mark));
+        let (marks, nexts) = (of_plan(|plan| plan.to.mark), of_plan(|plan| int(plan.to.head)));
+        let news: Vec<bool> = jobs.iter().map(|(_, plan)| plan.is_news).collect();
+        let chains: Vec<&[u8]> = jobs.iter().map(|(_, plan)| plan.to.chain.as_bytes()).collect();
+        let mut columns = RecordColumns::default();
+        for (place, (job, plan)) in jobs.iter().enumerate() {
+            columns.add(place + 1, records(&job.writes), (plan.from.head, &plan.chains));
+        }
+        let RecordColumns { of, positions, paths, kinds, versions, bytes, chains: each } = &columns;
+        let is_durable = jobs.iter().any(|(job, _)| job.class == Durability::Durable);
+        let until = jobs.iter().map(|(job, _)| job.until).max().unwrap_or_else(Instant::now);
+        let all = jobs.iter().map(|(job, _)| size(&job.writes)).sum();
+        let tries = Tries::new(Again::Always, until).answered_within(ANSWER + time_for(all));
+        let now = self.now();
+        let values: Values<'_> = &[
+            &ids, &nodes, &epochs, &serials, &olds, &marks, &news, &nexts, &chains, of, positions, paths, kinds,
+            versions, bytes, each, &is_durable, &now,
+        ];
+        let rows = self.once(&self.rooms.lanes, &tries, (CALL, values)).await?;
+        Ok(rows.first().ok_or_else(no_row)?.try_get(0)?)
+    }
+
+    /// One append. `lost` is what a try of it was of which the answer was lost.
+    async fn append_one(&self, job: AppendJob, lost: Option<AppendPlan>) {
+        let answer = self.ask_until_known(&job, lost).await;
+        if matches!(answer, Err(Error::Fenced { .. } | Error::Buried(_) | Error::NoSession(_))) {
+            self.seats.remove(&job.lease);
+        }
+        job.answer(answer);
+    }
+
+    async fn ask_until_known(&self, job: &AppendJob, lost: Option<AppendPlan>) -> Result<Appended, Error> {
+        let mut tries = job.tries();
+        let mark = lost.as_ref().map_or_else(limits::made_up, |plan| plan.to.mark);
+        let mut doubt = lost;
+        loop {
+            let plan = match &doubt {
+                Some(plan) => plan.clone(),
+                None => match self.end_of(job, &tries).await {
+                    Ok(end) => AppendPlan::new(&job.writes, end, mark),
+                    Err(failure) => {
+                        tries.after(failure).await?;
+                        continue;
+                    }
+                },
+            };
+            match self.try_append(job, &plan, &tries).await {
+                Ok(Tried::Done(appended)) => {
+                    self.seats.put(&job.lease, plan.to);
+                    return Ok(appended);
+                }
+                Ok(Tried::Elsewhere) => match self.judge(job, &plan, doubt.is_some()).await? {
+                    Some(appended) => return Ok(appended),
+                    None => doubt = None,
+                },
+                Err(failure) => {
+                    if matches!(failure, Failure::Lost(_)) {
+                        doubt = Some(plan);
+                    }
+                    tries.after(failure).await?;
+                }
+            }
+        }
+    }
+
+    /// Where the journal ends, as far as this handle knows, or else as it is stored.
+    async fn end_of(&self, job: &AppendJob, tries: &Tries) -> Result<JournalEnd, Failure> {
+        if let Some(end) = self.seats.get(&job.lease) {
+            return Ok(end);
+        }
+        let (id, node) = names(&job.lease);
+        let rows = self.once(&self.rooms.lanes, tries, (SEAT, &[&id, &node])).await;
+        let rows = rows.map_err(|failure| match failure {
+            // Nothing was asked but a look.
+            Failure::Lost(error) => Failure::Unreachable(error),
+            other => other,
+        })?;
+        let row = rows.first().ok_or_else(|| Error::NoSession(job.lease.session().clone()))?;
+        let end = FoundSeat::read(row)?.of(&job.lease)?;
+        self.seats.put(&job.lease, end.clone());
+        Ok(end)
+    }
+
+    async fn try_append(&self, job: &AppendJob, plan: &AppendPlan, tries: &Tries) -> Result<Tried, Failure> {
+        const CALL: &str = "SELECT * FROM append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, \
+             $18, $19, $20, $21, $22, $23, $24, $25, $26)";
+        let (id, node) = names(&job.lease);
+        let mut rows = RecordColumns::default();
+        rows.add(1, records(&job.writes), (plan.from.head, &plan.chains));
+        let RecordColumns { positions, paths, kinds, versions, bytes, chains, .. } = &rows;
+        let columns = WriteColumns::of(&job.writes);
+        let WriteColumns { ops, numbers, words, asked, .. } = &columns;
+        let (epoch, is_durable) = (int(job.lease.epoch()), job.class == Durability::Durable);
+        let (from, to) = (&plan.from, &plan.to);
+        let (next, chain, now) = (int(to.head), to.chain.as_bytes(), self.now());
+        let values: Values<'_> = &[
+            &id, &node, &epoch, &from.serial, &from.mark, &to.mark, &plan.is_news, &next, &chain, positions, paths,
+            kinds, versions, bytes, chains, ops, numbers, words, &asked.ids, &asked.runs, &asked.calls,
+            &asked.digests, &asked.expires, &asked.bytes, &is_durable, &now,
+        ];
+        let answered = self.once(&self.rooms.lanes, tries, (CALL, values)).await;
+        let rows = answered.map_err(|failure| match failure {
+            Failure::Write { code, place } => Failure::Refused(columns.refusal(&code, place)),
+            other => other,
+        })?;
+        let row = rows.first().ok_or_else(no_row)?;
+        if !row.try_get(0)? {
+            return Ok(Tried::Elsewhere);
+        }
+        let decided: Vec<String> = row.try_get(1)?;
+        Ok(Tried::Done(plan.appended(decided.into_iter().map(|id| text(id).into()).collect())))
+    }
+
+    /// What a journal that ends elsewhere says of an append: it was written by an earlier try, it cannot be written any more, or it
+    /// is to be planned anew, since another handle of this lease has written.
+    async fn judge(
+        &self,
+        job: &AppendJob,
+        plan: &AppendPlan,
+        is_in_doubt: bool,
+    ) -> Result<Option<Appended>, Error> {
+        let (id, node) = names(&job.lease);
+        let rows = self.look(SEAT, &[&id, &node]).await?;
+        let row = rows.first().ok_or_else(|| Error::NoSession(job.lease.session().clone()))?;
+        let found = FoundSeat::read(row).map_err(|error| Failure::from(error).into_error())?;
+        let is_written = match found.end() {
+            Some(end) if is_in_doubt => plan.is_written(end) || self.has_record(job, plan).await?,
+            Some(_) | None => false,
+        };
+        let end = found.of(&job.lease);
+        if is_written {
+            if let Ok(end) = end {
+                self.seats.put(&job.lease, end);
+            }
+            return Ok(Some(plan.appended(self.decided(job).await?)));
+        }
+        let is_elsewhere = end.as_ref().map_or(true, |end| end.serial > plan.from.serial);
+        if is_in_doubt && plan.chains.is_empty() && is_elsewhere {
+            // It left no record by which it would be known, and what came after it hides its mark.
+            let why = "an answer was lost, and the session was written by others since";
+            return Err(Error::Unknown(Cause::new(why)));
+        }
+        let end = end?;
+        if plan.is_beyond(&end) {
+            let flaw = DamageKind::TailLost { head: plan.from.head };
+            return Err(Error::Damaged(job.lease.session().clone(), Damage { position: end.head, flaw }));
+        }
+        self.seats.put(&job.lease, end);
+        Ok(None)
+    }
+
+    /// Whether the last record of an append stands where it was to, with its checksum.
+    async fn has_record(&self, job: &AppendJob, plan: &AppendPlan) -> Result<bool, Error> {
+        const CHAIN: &str = "SELECT r.chain = $3 FROM records r JOIN sessions s ON s.key = r.session \
+             WHERE s.id = $1 AND r.position = $2";
+        let Some(chain) = plan.chains.last().map(Chain::as_bytes) else { return Ok(false) };
+        let (id, position) = (stored(job.lease.session().as_str()), int(plan.to.head) - 1);
+        let rows = self.look(CHAIN, &[&id, &position, &chain]).await?;
+        Ok(rows.first().is_some_and(|row| row.try_get(0).unwrap_or(false)))
+    }
+
+    /// The approvals that the append was to close, and that were decided before: that stands.
+    async fn decided(&self, job: &AppendJob) -> Result<Vec<ApprovalId>, Error> {
+        const DECIDED: &str = "SELECT a.id FROM approvals a JOIN sessions s ON s.key = a.session \
+             WHERE s.id = $1 AND a.id = ANY ($2) AND a.state IN (1, 2)";
+        let closes = job.writes.iter().filter_map(|write| match write {
+            Write::CloseApproval(id, ApprovalClose::Withdrawn | ApprovalClose::Expired) => Some(id),
+            _ => None,
+        });
+        let closed: Vec<&ApprovalId> = closes.collect();
+        if closed.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<_> = closed.iter().map(|id| stored(id.as_str())).collect();
+        let id = stored(job.lease.session().as_str());
+        let rows = self.look(DECIDED, &[&id, &ids]).await?;
+        let found: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).map(text).collect();
+        Ok(closed.into_iter().filter(|id| found.iter().any(|found| found == id.as_str())).cloned().collect())
+    }
+}
+
+/// Whether all of it is small enough.
+pub(super) fn must_fit(writes: &[Write]) -> Result<(), Error> {
+    for write in writes {
+        match write {
+            Write::Record(record) => limits::record(record)?,
+            Write::OpenApproval(asked) => limits::question(asked)?,
+            Write::Setup(text) | Write::Title(text) | Write::Label(text) => limits::words(text)?,
+            _ => {}
+        }
+    }
+    limits::together(size(writes))
+}

@@ -1,0 +1,174 @@
+//! A lane of writes: what changes one session is asked in order, and appends of many share a statement.
+//!
+//! **Invariants:** a session has one lane, which asks one request at a time. What waits while a statement runs shares the next one, if it
+//! is an append of records alone.
+
+use std::{
+    collections::HashSet,
+    future::Future,
+    hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use futures_util::future::BoxFuture;
+use safepoint::{
+    ids::SessionId,
+    raw::store::{Cause, StoreFuture},
+    store::Error,
+};
+use tokio::sync::{
+    mpsc::{self, UnboundedReceiver, UnboundedSender},
+    oneshot,
+};
+
+use super::{
+    append::AppendJob,
+    core::Core,
+    plan::{is_plain, size},
+    rooms::LANES,
+    worker::{PgWorker, answer_of, tell},
+};
+
+/// Appends that wait in one lane before the next one is refused.
+const MOST_WAITING: usize = 1_024;
+/// Appends that share a statement.
+const MOST_SHARED: usize = 256;
+/// Their bytes.
+const MOST_BYTES: usize = 8 << 20;
+
+/// What a lane does.
+enum LaneJob {
+    Append(Box<AppendJob>),
+    Other(BoxFuture<'static, ()>),
+}
+
+/// One lane.
+#[derive(Debug)]
+pub(super) struct WriteLane {
+    jobs: UnboundedSender<LaneJob>,
+    /// Appends that wait.
+    waiting: Arc<AtomicUsize>,
+}
+
+/// All lanes of a store.
+#[derive(Debug)]
+pub(super) struct Lanes(Vec<WriteLane>);
+
+impl Lanes {
+    pub(super) fn start(worker: &PgWorker, core: &Arc<Core>) -> Self {
+        Self((0..LANES).map(|_| WriteLane::start(worker, core)).collect())
+    }
+
+    /// The lane of this session.
+    pub(super) fn of(&self, session: &SessionId) -> &WriteLane {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(session.as_str());
+        let place = (hash % self.0.len() as u64) as usize;
+        &self.0[place]
+    }
+}
+
+impl WriteLane {
+    fn start(worker: &PgWorker, core: &Arc<Core>) -> Self {
+        let (jobs, asked) = mpsc::unbounded_channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let lane = RunningLane { core: Arc::clone(core), asked, waiting: Arc::clone(&waiting), next: None };
+        worker.begin(lane.run());
+        Self { jobs, waiting }
+    }
+
+    /// Asks this after what was asked before.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        question: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> StoreFuture<'static, T> {
+        let (reply, answer) = oneshot::channel();
+        self.send(LaneJob::Other(Box::pin(async move { tell(reply, question.await) })));
+        answer_of(answer)
+    }
+
+    /// Asks an append.
+    pub(super) fn append(
+        &self,
+        job: AppendJob,
+        answer: oneshot::Receiver<Result<safepoint::raw::store::Appended, Error>>,
+    ) -> StoreFuture<'static, safepoint::raw::store::Appended> {
+        // Relaxed: the count guards nothing; one too many or too few is no harm.
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        if waiting >= MOST_WAITING {
+            // Relaxed: as above.
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            let why = format!("{waiting} appends wait already; the database does not keep up");
+            return Box::pin(std::future::ready(Err(Error::Busy(Cause::new(why)))));
+        }
+        self.send(LaneJob::Append(Box::new(job)));
+        answer_of(answer)
+    }
+
+    fn send(&self, job: LaneJob) {
+        if self.jobs.send(job).is_err() {
+            // The thread is gone: the answer says so.
+        }
+    }
+}
+
+struct RunningLane {
+    core: Arc<Core>,
+    asked: UnboundedReceiver<LaneJob>,
+    waiting: Arc<AtomicUsize>,
+    /// What was looked at, and is not shared.
+    next: Option<LaneJob>,
+}
+
+impl RunningLane {
+    async fn run(mut self) {
+        while let Some(job) = self.job().await {
+            match job {
+                LaneJob::Other(work) => work.await,
+                LaneJob::Append(first) => {
+                    let shared = self.share(*first);
+                    // Relaxed: see where it is counted up.
+                    self.waiting.fetch_sub(shared.len(), Ordering::Relaxed);
+                    self.core.append_all(shared).await;
+                }
+            }
+        }
+    }
+
+    async fn job(&mut self) -> Option<LaneJob> {
+        match self.next.take() {
+            Some(job) => Some(job),
+            None => self.asked.recv().await,
+        }
+    }
+
+    /// The append, and those that wait behind it and may share its statement.
+    fn share(&mut self, first: AppendJob) -> Vec<AppendJob> {
+        if !is_plain(&first.writes) {
+            return vec![first];
+        }
+        let mut bytes = size(&first.writes);
+        let mut sessions = HashSet::from([first.lease.session().clone()]);
+        let mut shared = vec![first];
+        while shared.len() < MOST_SHARED {
+            let Ok(job) = self.asked.try_recv() else { break };
+            match job {
+                LaneJob::Append(job)
+                    if is_plain(&job.writes)
+                        && bytes + size(&job.writes) <= MOST_BYTES
+                        && sessions.insert(job.lease.session().clone()) =>
+                {
+                    bytes += size(&job.writes);
+                    shared.push(*job);
+                }
+                other => {
+                    self.next = Some(other);
+                    break;
+                }
+            }
+        }
+        shared
+    }
+}

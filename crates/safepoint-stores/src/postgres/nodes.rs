@@ -1,0 +1,289 @@
+//! Nodes: who may hold sessions, and until when.
+//!
+//! Whether a node may be buried is judged here, by its row, the database's clock, and what this machine knows of its process. The
+//! function that buries it does so only if the row is still the one that was judged.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use safepoint::{
+    ids::NodeId,
+    raw::store::{Leaving, Liveness, NodeLease, NodeRow, NodeState, Since},
+    store::{Error, NewNode, OwnerProcess},
+};
+use tokio_postgres::Row;
+
+use super::{
+    column::{count, in_micros, int, small, span, stored, text},
+    core::{Core, no_row},
+    failure::Failure,
+    limits,
+    options::StoreClock,
+    tries::Again,
+};
+
+/// The columns of a node, as [`node`] reads them.
+pub(super) const NODE: &str = "n.id, n.name, n.host, n.boot, n.space, n.pid, n.started, n.socket, n.pools, n.room, n.address, n.since, \
+     n.ttl, n.expires, n.until, n.load, n.state, n.ended";
+/// How many they are.
+pub(super) const NODE_COLUMNS: usize = 18;
+
+/// A node, from these columns of which the first is at `from`; `None` where they are null.
+pub(super) fn node(row: &Row, from: usize) -> Result<Option<NodeRow>, tokio_postgres::Error> {
+    let Some(id) = row.try_get::<_, Option<String>>(from)? else { return Ok(None) };
+    let word = |at: usize| row.try_get(from + at).map(text);
+    let optional = |at: usize| Ok::<_, tokio_postgres::Error>(row.try_get::<_, Option<String>>(from + at)?.map(text));
+    let pools: Vec<String> = row.try_get(from + 8)?;
+    let owner = OwnerProcess {
+        host: word(2)?,
+        boot: word(3)?,
+        space: word(4)?,
+        pid: small(row.try_get(from + 5)?),
+        started: count(row.try_get(from + 6)?),
+        socket: optional(7)?,
+    };
+    let new = NewNode {
+        id: text(id).into(),
+        name: word(1)?,
+        owner,
+        ttl: span(row.try_get(from + 12)?),
+        pools: pools.into_iter().map(text).collect(),
+        room: small(row.try_get(from + 9)?),
+        address: optional(10)?,
+    };
+    Ok(Some(NodeRow {
+        node: new,
+        since: row.try_get(from + 11)?,
+        expires: row.try_get(from + 13)?,
+        until: row.try_get::<_, Option<i64>>(from + 14)?.map(span),
+        load: small(row.try_get(from + 15)?),
+        state: state(row.try_get(from + 16)?),
+        ended: row.try_get(from + 17)?,
+    }))
+}
+
+pub(super) fn state(code: i16) -> NodeState {
+    match code {
+        0 => NodeState::Serving,
+        1 => NodeState::Draining,
+        2 => NodeState::Buried,
+        _ => NodeState::Gone,
+    }
+}
+
+/// A node that may be buried, as it was when that was judged.
+#[derive(Clone, Debug)]
+pub(super) struct JudgedNode {
+    pub(super) id: String,
+    pub(super) expires: Timestamp,
+    pub(super) until: Option<i64>,
+}
+
+/// The three values of a node that was judged, or nulls.
+pub(super) type JudgedValues = (Option<String>, Option<Timestamp>, Option<i64>);
+
+pub(super) fn judged_values(judged: Option<JudgedNode>) -> JudgedValues {
+    match judged {
+        Some(JudgedNode { id, expires, until }) => (Some(id), Some(expires), until),
+        None => (None, None, None),
+    }
+}
+
+/// A node, and what the database said of the time then.
+pub(super) struct SeenNode {
+    pub(super) row: NodeRow,
+    now: Timestamp,
+    /// How long the server has run.
+    up: Duration,
+}
+
+impl SeenNode {
+    /// As one that may be buried, if it may.
+    fn judged(&self, core: &Core) -> Option<JudgedNode> {
+        let outside = &core.options.outside;
+        let now = self.now;
+        let at_that_time =
+            safepoint::raw::store::Environment { clock: Arc::new(move || now), ..outside.clone() };
+        if !self.row.may_be_buried(&at_that_time) {
+            return None;
+        }
+        let is_proven = (outside.witness)(&self.row.node.owner) == Liveness::Dead;
+        let could_beat = self.row.node.ttl.saturating_add(outside.margin);
+        let is_late = match core.options.clock {
+            // Since the last time at which a node may not have reached the database, each could beat.
+            StoreClock::Database => self.up > could_beat && core.rooms.identity.is_calm_for(could_beat),
+            StoreClock::Environment => true,
+        };
+        (is_proven || is_late).then(|| JudgedNode {
+            id: stored(self.row.node.id.as_str()).into_owned(),
+            expires: self.row.expires,
+            until: self.row.until.map(in_micros),
+        })
+    }
+}
+
+impl Core {
+    /// The nodes of which this is so, in the order in which they joined.
+    async fn seen(&self, filter: &str, value: &str) -> Result<Vec<SeenNode>, Error> {
+        let sql = format!(
+            "SELECT {NODE}, coalesce($1, clock_timestamp()), \
+             (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint \
+             FROM nodes n WHERE n.state < 2 AND {filter} ORDER BY n.key"
+        );
+        let now = self.now();
+        let rows = self.look(&sql, &[&now, &value]).await?;
+        let read = |row: &Row| {
+            let (now, up) = (row.try_get(NODE_COLUMNS)?, span(row.try_get(NODE_COLUMNS + 1)?));
+            Ok(node(row, 0)?.map(|row| SeenNode { row, now, up }))
+        };
+        rows.iter().filter_map(|row| read(row).transpose()).collect::<Result<_, _>>().map_err(unreadable)
+    }
+
+    /// The node, and as one that may be buried, if it may; `None` if it is not present any more.
+    pub(super) async fn judge_node(
+        &self,
+        stored_id: &str,
+    ) -> Result<Option<(NodeRow, Option<JudgedNode>)>, Error> {
+        let seen = self.seen("n.id = $2", stored_id).await?;
+        Ok(seen.into_iter().next().map(|seen| {
+            let judged = seen.judged(self);
+            (seen.row, judged)
+        }))
+    }
+
+    pub(super) async fn nodes(&self) -> Result<Vec<NodeRow>, Error> {
+        let rows = self.look(&format!("SELECT {NODE} FROM nodes n ORDER BY n.key"), &[]).await?;
+        rows.iter().filter_map(|row| node(row, 0).transpose()).collect::<Result<_, _>>().map_err(unreadable)
+    }
+
+    pub(super) async fn bury(&self) -> Result<Vec<NodeId>, Error> {
+        const CALL: &str = "SELECT bury_1($1, $2, $3, $4)";
+        let seen = self.seen("$2::text IS NOT NULL", "").await?;
+        let dead: Vec<JudgedNode> = seen.iter().filter_map(|seen| seen.judged(self)).collect();
+        // Most looks find none, and write nothing.
+        if dead.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<&str> = dead.iter().map(|dead| dead.id.as_str()).collect();
+        let expires: Vec<Timestamp> = dead.iter().map(|dead| dead.expires).collect();
+        let untils: Vec<Option<i64>> = dead.iter().map(|dead| dead.until).collect();
+        let now = self.now();
+        let call = (CALL, &[&ids as _, &expires as _, &untils as _, &now as _][..]);
+        let row = self.row(&self.rooms.short, Again::Never, call).await?;
+        let buried: Vec<String> = row.try_get(0).map_err(unreadable)?;
+        Ok(buried.into_iter().map(|id| NodeId::from(text(id))).collect())
+    }
+
+    pub(super) async fn join(&self, new: NewNode) -> Result<NodeLease, Error> {
+        const CALL: &str = "SELECT * FROM join_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+        limits::node(&new)?;
+        let OwnerProcess { host, boot, space, pid, started, socket } = &new.owner;
+        let owner = [Some(host), Some(boot), Some(space), socket.as_ref()];
+        let owner: Vec<_> = owner.iter().map(|word| word.map(|word| stored(word))).collect();
+        let (id, name, address) =
+            (stored(new.id.as_str()), stored(&new.name), new.address.as_deref().map(stored));
+        let (pid, started, room) = (i64::from(*pid), int(*started), i64::from(new.room));
+        let pools: Vec<_> = new.pools.iter().map(|pool| stored(pool)).collect();
+        let ttl = in_micros(new.ttl);
+        let mut tries = self.tries(Again::Always);
+        let mut judged = None;
+        loop {
+            let (began, until) = (Since::now(), self.until(&new.owner, new.ttl));
+            let (judged_id, expires, judged_until) = judged_values(judged.take());
+            let (is_again, now) = (tries.is_again(), self.now());
+            let call = (CALL, &[
+                &id as _, &name as _, &owner as _, &pid as _, &started as _, &pools as _, &room as _, &address as _,
+                &ttl as _, &until as _, &is_again as _, &judged_id as _, &expires as _, &judged_until as _, &now as _,
+            ][..]);
+            let rows = match self.once(&self.rooms.short, &tries, call).await {
+                Ok(rows) => rows,
+                Err(failure) => {
+                    tries.after(failure).await?;
+                    continue;
+                }
+            };
+            let row = rows.first().ok_or_else(no_row)?;
+            let taken = || Error::NodeExists(new.name.clone());
+            match row.try_get(0).map_err(unreadable)? {
+                "joined" => {
+                    self.owners.insert(&new.id, new.owner.clone());
+                    return Ok(NodeLease::new(new.id, new.ttl, began));
+                }
+                "taken" => {
+                    let namesake: String = row.try_get(1).map_err(unreadable)?;
+                    // One that has ended in the meantime is in the way no more.
+                    if let Some((_, dead)) = self.judge_node(&namesake).await? {
+                        judged = Some(dead.ok_or_else(taken)?);
+                    }
+                }
+                _ => return Err(taken()),
+            }
+        }
+    }
+
+    /// When a lease that begins now is over by the clock of its owner's machine.
+    fn until(&self, owner: &OwnerProcess, ttl: Duration) -> Option<i64> {
+        (self.options.outside.uptime)(owner).map(|up| in_micros(up.saturating_add(ttl)))
+    }
+
+    pub(super) async fn beat(&self, lease: &NodeLease, load: u32) -> Result<Since, Error> {
+        const BEAT: &str = "UPDATE nodes SET expires = coalesce($4, clock_timestamp()) + ttl * interval '1 microsecond', until = $2, \
+             load = $3 WHERE id = $1 AND state < 2 RETURNING set_config('synchronous_commit', 'off', true)";
+        let (node, ttl) = (lease.id(), lease.ttl());
+        let buried = || Error::Buried(node.clone());
+        let id = stored(node.as_str());
+        let owner = match self.owners.get(node) {
+            Some(owner) => owner,
+            None => {
+                // It joined by another handle.
+                let rows = self.look(&format!("SELECT {NODE} FROM nodes n WHERE n.id = $1"), &[&id]).await?;
+                let found = rows.first().map(|row| node_of(row)).transpose()?.flatten();
+                let owner = found.ok_or_else(buried)?.node.owner;
+                self.owners.insert(node, owner.clone());
+                owner
+            }
+        };
+        let mut tries = self.tries(Again::Always);
+        loop {
+            let (began, until, now) = (Since::now(), self.until(&owner, ttl), self.now());
+            let load = i64::from(load);
+            let beat = (BEAT, &[&id as _, &until as _, &load as _, &now as _][..]);
+            match self.once(&self.rooms.short, &tries, beat).await {
+                Ok(rows) if rows.is_empty() => {
+                    self.forget(node);
+                    return Err(buried());
+                }
+                Ok(_) => return Ok(began),
+                Err(failure) => tries.after(failure).await?,
+            }
+        }
+    }
+
+    fn forget(&self, node: &NodeId) {
+        self.owners.remove(node);
+        self.seats.remove_of(node);
+    }
+
+    pub(super) async fn leave(&self, node: &NodeId, how: Leaving) -> Result<(), Error> {
+        const DRAIN: &str = "UPDATE nodes SET state = 1 WHERE id = $1 AND state = 0";
+        const GO: &str = "SELECT leave_1($1, $2)";
+        let (id, now) = (stored(node.as_str()), self.now());
+        match how {
+            Leaving::Draining => self.rows(&self.rooms.short, Again::Always, (DRAIN, &[&id])).await?,
+            Leaving::Gone => self.rows(&self.rooms.short, Again::Always, (GO, &[&id, &now])).await?,
+        };
+        if how == Leaving::Gone {
+            self.forget(node);
+        }
+        Ok(())
+    }
+}
+
+fn node_of(row: &Row) -> Result<Option<NodeRow>, Error> {
+    node(row, 0).map_err(unreadable)
+}
+
+/// A value that is not what its column holds.
+pub(super) fn unreadable(error: tokio_postgres::Error) -> Error {
+    Failure::from(error).into_error()
+}

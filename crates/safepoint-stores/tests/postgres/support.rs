@@ -1,0 +1,62 @@
+//! What the tests of the store in PostgreSQL share.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use safepoint::{
+    raw::store::Environment,
+    store::{MemoryStore, Store},
+};
+use safepoint_stores::{
+    PostgresStore,
+    postgres::{PostgresOptions, StoreClock},
+};
+use safepoint_testkit::store_suite::{Population, Time, outside, play::Player};
+
+use super::cluster::Cluster;
+
+/// The name of a schema that no other test has.
+pub(crate) fn schema() -> String {
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    format!("s{}", MADE.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Makes stores in the shared server, each open twice.
+pub(crate) fn fresh(outside: Environment) -> [Arc<dyn Store>; 2] {
+    let schema = schema();
+    [0, 1].map(|_| {
+        let store: Arc<dyn Store> = Arc::new(open(&schema, &outside));
+        store
+    })
+}
+
+/// Options in a world of the suite's.
+pub(crate) fn options(schema: &str, outside: &Environment) -> PostgresOptions {
+    let mut options = PostgresOptions::default();
+    (options.schema, options.outside, options.clock) = (schema.into(), outside.clone(), StoreClock::Environment);
+    options
+}
+
+pub(crate) fn open(schema: &str, outside: &Environment) -> PostgresStore {
+    PostgresStore::open_with(&Cluster::shared().address(), options(schema, outside)).unwrap()
+}
+
+/// A separate clock, population and environment.
+pub(crate) fn world() -> (Time, Population, Environment) {
+    let (time, lives) = (Time::default(), Population::default());
+    let outside = outside(&time, &lives);
+    (time, lives, outside)
+}
+
+/// A model of a store in a separate environment.
+pub(crate) fn model() -> Player {
+    let (time, lives, outside) = world();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
+    Player::of(store, &time, &lives)
+}
+
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
