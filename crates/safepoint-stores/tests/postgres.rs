@@ -6,6 +6,10 @@
 
 #[path = "postgres/cluster.rs"]
 mod cluster;
+#[path = "postgres/lost.rs"]
+mod lost;
+#[path = "postgres/proxy.rs"]
+mod proxy;
 #[path = "postgres/random.rs"]
 mod random;
 #[path = "postgres/suite.rs"]

@@ -13,7 +13,7 @@ use safepoint::{
 use tokio_postgres::Row;
 
 use super::{
-    column::{int, stored, stored_time, text},
+    column::{int, stored, stored_time, text, time},
     core::Core,
     limits,
     nodes::unreadable,
@@ -30,7 +30,7 @@ fn approval(row: &Row) -> Result<ApprovalRow, tokio_postgres::Error> {
         run: RunId::from(text(row.try_get(2)?)),
         call: CallId::from(text(row.try_get(3)?)),
         digest: text(row.try_get(4)?),
-        expires: row.try_get(5)?,
+        expires: time(row.try_get(5)?),
         bytes: row.try_get(6)?,
     };
     let decided = |used| -> Result<ApprovalState, tokio_postgres::Error> {

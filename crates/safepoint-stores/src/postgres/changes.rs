@@ -127,7 +127,7 @@ impl Core {
     async fn touched(&self, node: &NodeId, since: Duration) -> Result<Vec<Change>, Error> {
         const SELECT: &str = "SELECT (SELECT state FROM nodes WHERE id = $1), s.id, s.items, s.stops, s.decisions, s.epoch \
              FROM (SELECT 1) one LEFT JOIN sessions s \
-             ON s.holder = $1 AND s.touched > clock_timestamp() - $2 * interval '1 microsecond'";
+             ON s.holder = $1 AND s.touched > clock_timestamp() - $2::bigint * interval '1 microsecond'";
         let (id, since) = (stored(node.as_str()), in_micros(since));
         let rows = self.look(SELECT, &[&id, &since]).await?;
         let mut touched = Vec::new();

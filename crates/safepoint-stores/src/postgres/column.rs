@@ -49,7 +49,14 @@ pub(super) fn text(stored: String) -> String {
 
 /// A time as it is stored: in microseconds.
 pub(super) fn stored_time(at: Timestamp) -> Timestamp {
-    truncate_to_micros(at).max(EARLIEST)
+    /// The last one that is a whole number of them.
+    const LATEST: Timestamp = Timestamp::constant(253_402_207_200, 999_999_000);
+    truncate_to_micros(at).clamp(EARLIEST, LATEST)
+}
+
+/// The time of which this was stored.
+pub(super) fn time(stored: Timestamp) -> Timestamp {
+    truncate_to_micros(stored)
 }
 
 pub(super) fn int(count: u64) -> i64 {
@@ -94,6 +101,6 @@ mod tests {
     #[test]
     fn the_farthest_times_can_be_stored() {
         assert!(stored_time(Timestamp::MIN) < stored_time(Timestamp::UNIX_EPOCH));
-        assert!(stored_time(Timestamp::MAX) <= Timestamp::MAX);
+        assert_eq!(time(stored_time(Timestamp::MAX)), truncate_to_micros(Timestamp::MAX));
     }
 }

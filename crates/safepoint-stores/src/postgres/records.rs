@@ -22,13 +22,13 @@ use super::{
 /// from `$2` on, `$3` at most and not many bytes.
 const PAGE: &str = "SELECT s.head, s.chain, b.chain, l.last, p.last, r.position, r.path, r.kind, r.version, r.bytes, r.chain \
      FROM sessions s \
-     LEFT JOIN records b ON b.session = s.key AND b.position = $2 - 1 \
+     LEFT JOIN records b ON b.session = s.key AND b.position = $2::bigint - 1 \
      LEFT JOIN LATERAL (SELECT max(position) AS last FROM records WHERE session = s.key) l ON true \
      LEFT JOIN LATERAL (SELECT max(position) AS last FROM records \
-         WHERE session = s.key AND position >= $2 AND position < least(s.head, $2 + $3)) p ON true \
+         WHERE session = s.key AND position >= $2 AND position < least(s.head, $2::bigint + $3::bigint)) p ON true \
      LEFT JOIN LATERAL (SELECT * FROM (SELECT position, path, kind, version, bytes, chain, \
              sum(octet_length(bytes)) OVER (ORDER BY position) - octet_length(bytes) AS before FROM records \
-             WHERE session = s.key AND position >= $2 AND position < least(s.head, $2 + $3)) sized \
+             WHERE session = s.key AND position >= $2 AND position < least(s.head, $2::bigint + $3::bigint)) sized \
          WHERE before < $4) r ON true \
      WHERE s.id = $1 ORDER BY r.position";
 

@@ -15,7 +15,7 @@ use safepoint_stores::{
 };
 use safepoint_testkit::store_suite::{Population, Time, outside, play::Player};
 
-use super::cluster::Cluster;
+use super::{cluster::Cluster, proxy::Proxy};
 
 /// The name of a schema that no other test has.
 pub(crate) fn schema() -> String {
@@ -59,4 +59,9 @@ pub(crate) fn model() -> Player {
 
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// The shared server, behind this proxy.
+pub(crate) fn through(proxy: &Proxy) -> String {
+    format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port)
 }
