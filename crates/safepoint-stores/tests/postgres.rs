@@ -6,12 +6,20 @@
 
 #[path = "postgres/cluster.rs"]
 mod cluster;
+#[path = "postgres/damage.rs"]
+mod damage;
+#[path = "postgres/database.rs"]
+mod database;
 #[path = "postgres/lost.rs"]
 mod lost;
+#[path = "postgres/nodes.rs"]
+mod nodes;
 #[path = "postgres/proxy.rs"]
 mod proxy;
 #[path = "postgres/random.rs"]
 mod random;
+#[path = "postgres/restarts.rs"]
+mod restarts;
 #[path = "postgres/suite.rs"]
 mod suite;
 #[path = "postgres/support.rs"]

@@ -66,10 +66,10 @@ impl AppendJob {
     }
 }
 
-/// What many bytes take longer.
+/// What many bytes, and many writes with what each needs beside them, take longer.
 fn time_for(bytes: usize) -> Duration {
-    /// A slow link.
-    const A_SECOND: usize = 4 << 20;
+    /// A slow link, and a busy server.
+    const A_SECOND: usize = 1 << 20;
     Duration::from_secs((bytes / A_SECOND) as u64)
 }
 

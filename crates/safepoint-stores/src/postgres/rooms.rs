@@ -51,7 +51,7 @@ impl Rooms {
         const LONG: usize = 2;
         let settings = Settings {
             config: address.config.clone(),
-            tls: tls::connector(address.root_file.as_deref())?,
+            tls: tls::connector(address)?,
             search_path: format!("{}, pg_temp", quoted(schema)),
         };
         let identity = Arc::new(Identity::default());

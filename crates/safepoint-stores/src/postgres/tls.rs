@@ -7,12 +7,16 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject as _},
 };
 use safepoint::{raw::store::Cause, store::Error};
+use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Makes TLS connections that trust the certificates of this file, or those that browsers trust.
-pub(super) fn connector(root_file: Option<&str>) -> Result<MakeRustlsConnect, Error> {
+use super::address::Address;
+
+/// Makes TLS connections that trust the certificates of the address's file, or those that browsers trust. Without TLS it trusts none.
+pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect, Error> {
     let mut roots = RootCertStore::empty();
-    match root_file {
+    match address.root_file.as_deref() {
+        _ if address.config.get_ssl_mode() == SslMode::Disable => {}
         Some(file) => {
             for certificate in certificates(file)? {
                 roots.add(certificate).map_err(|why| refused(file, why))?;

@@ -1,8 +1,11 @@
 //! What the tests of the store in PostgreSQL share.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 use safepoint::{
@@ -30,6 +33,23 @@ pub(crate) fn fresh(outside: Environment) -> [Arc<dyn Store>; 2] {
         let store: Arc<dyn Store> = Arc::new(open(&schema, &outside));
         store
     })
+}
+
+/// The same in one schema, which is emptied each time: for many stores, one after the other.
+pub(crate) fn emptied() -> impl Fn(Environment) -> [Arc<dyn Store>; 2] + Sync {
+    let schema = schema();
+    let (_, _, outside) = world();
+    open(&schema, &outside).close();
+    move |outside| {
+        let empty = format!(
+            "TRUNCATE {schema}.nodes, {schema}.sessions, {schema}.tenures, {schema}.records, {schema}.items, {schema}.stops, \
+             {schema}.approvals; ALTER SEQUENCE {schema}.epochs RESTART"
+        );
+        // The suite asks for a store within its own runtime.
+        let empties = move || runtime().block_on(async { Cluster::shared().connect().await.batch_execute(&empty).await });
+        thread::spawn(empties).join().unwrap().unwrap();
+        [0, 1].map(|_| Arc::new(open(&schema, &outside)) as Arc<dyn Store>)
+    }
 }
 
 /// Options in a world of the suite's.

@@ -1,0 +1,235 @@
+//! Many nodes on one server at once: S7.4, S7.13, S7.44, S7.48, S7.52.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{
+    StreamExt as _,
+    future::{join, join_all, try_join_all},
+};
+use safepoint::{
+    ids::SessionId,
+    raw::store::{
+        Among, ApprovalsToWithdraw, Durability, Lease, Liveness, NewSession, StopIntent, Write,
+    },
+    store::{Error, NewNode, Store},
+};
+use safepoint_stores::PostgresStore;
+use safepoint_testkit::{
+    store_suite::{acquire, item, owner, record},
+    wait::InTime as _,
+};
+
+use tokio::sync::mpsc;
+
+use super::{
+    cluster::Cluster,
+    proxy::{Lost, Proxy},
+    support::{fresh, open, options, schema, through, world},
+};
+
+const TTL: Duration = Duration::from_secs(60);
+
+fn says(what: &str) -> Vec<Write> {
+    vec![Write::Record(record(what))]
+}
+
+fn stop() -> StopIntent {
+    StopIntent { bytes: b"stop".to_vec(), approvals: ApprovalsToWithdraw::Stay }
+}
+
+/// S7.4, S7.13: of eight nodes, each with a handle, that take the session of a dead one at once, one gets it, and the others learn of
+/// it. What the dead one still writes changes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_eight_takes_the_session_of_a_dead_node() {
+    const ROUNDS: usize = 5;
+    let (_, lives, outside) = world();
+    let schema = schema();
+    let handles: Vec<PostgresStore> = (0..8).map(|_| open(&schema, &outside)).collect();
+    for round in 0..ROUNDS {
+        let session = handles[0].create(NewSession::of(format!("session {round}"))).await.unwrap().id;
+        lives.say(100, Liveness::Alive);
+        let dead = acquire(&handles[0], &session, owner(100), TTL).await.unwrap();
+        handles[0].append(&dead, says("by the first"), Durability::Durable).await.unwrap();
+        lives.say(100, Liveness::Dead);
+        let tries = (1..).zip(&handles).map(|(pid, store)| acquire(store, &session, owner(pid), TTL));
+        let late = handles[0].append(&dead, says("late"), Durability::Durable);
+        let (tries, _) = join(join_all(tries), late).await;
+        let row = handles[0].open(&session).await.unwrap();
+        let holder = row.holder.clone().unwrap().owner;
+        for (pid, taken) in (1..).zip(tries) {
+            match taken {
+                Ok(lease) => assert_eq!((owner(pid), lease.epoch()), (holder.clone(), row.epoch)),
+                Err(Error::Held(_, by)) => assert_eq!(by.owner, holder),
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let refused = handles[0].append(&dead, says("later"), Durability::Durable).await;
+        assert!(matches!(refused, Err(Error::Fenced { .. })), "{refused:?}");
+        assert_eq!(handles[1].open(&session).await.unwrap(), row, "nothing was written");
+    }
+}
+
+/// S7.13: the append of a node that is buried at the same moment is written before that, or not at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_append_beside_a_burial_comes_before_it_or_not_at_all() {
+    const SESSIONS: usize = 40;
+    let (_, lives, outside) = world();
+    let [store, other] = fresh(outside);
+    let node = store.join(NewNode::of(owner(1), TTL)).await.unwrap();
+    let mut leases = Vec::new();
+    for number in 0..SESSIONS {
+        let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
+        leases.push(store.acquire(&session, &node).await.unwrap());
+    }
+    lives.say(1, Liveness::Dead);
+    let write = |lease: Lease| {
+        let store = Arc::clone(&store);
+        async move {
+            let mut written = 0;
+            while store.append(&lease, says("beside it"), Durability::Recorded).await.is_ok() {
+                written += 1;
+            }
+            (lease, written)
+        }
+    };
+    let (written, buried) = join(join_all(leases.into_iter().map(write)), other.bury()).await;
+    assert_eq!(buried.unwrap(), [node.id().clone()]);
+    for (lease, written) in written {
+        let row = other.open(lease.session()).await.unwrap();
+        assert_eq!((row.head, row.holder), (written, None), "as many as were acknowledged");
+    }
+}
+
+/// S7.48, S7.52: stops of all beside appends and pushes to each: none waits for ever, and each has its intents.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stops_of_many_beside_appends_get_through() {
+    const SESSIONS: usize = 24;
+    const STOPS: u64 = 30;
+    const APPENDS: u64 = 40;
+    let (_, _, outside) = world();
+    let [store, other] = fresh(outside);
+    let node = store.join(NewNode::of(owner(1), TTL)).await.unwrap();
+    // In one order made, in another one taken.
+    let ids: Vec<SessionId> = (0..SESSIONS).map(|number| format!("{}", number * 7 % SESSIONS).into()).collect();
+    let mut leases = Vec::new();
+    for id in &ids {
+        store.create(NewSession::of(id.clone())).await.unwrap();
+        leases.push(store.acquire(id, &node).await.unwrap());
+    }
+    let write = |(number, lease): (usize, &Lease)| {
+        let (store, other, lease) = (Arc::clone(&store), Arc::clone(&other), lease.clone());
+        async move {
+            for place in 0..APPENDS {
+                let class = if place % 2 == 0 { Durability::Recorded } else { Durability::Durable };
+                store.append(&lease, says(&place.to_string()), class).await?;
+                if place % 10 == 0 {
+                    other.push(lease.session(), item(&format!("{number} {place}"), "more")).await?;
+                }
+            }
+            Ok::<_, Error>(())
+        }
+    };
+    let stops = async {
+        for turn in 0..STOPS {
+            let among =
+                if turn % 2 == 0 { Among::Held } else { Among::These(ids.iter().rev().cloned().collect()) };
+            assert_eq!(other.ask_stops(among, stop()).await?, SESSIONS as u64);
+        }
+        Ok::<_, Error>(())
+    };
+    let (appended, asked) = join(try_join_all(leases.iter().enumerate().map(write)), stops).await;
+    appended.unwrap();
+    asked.unwrap();
+    for lease in &leases {
+        assert_eq!(store.stops(lease.session(), 0).await.unwrap().len() as u64, STOPS);
+        assert_eq!(store.open(lease.session()).await.unwrap().head, APPENDS);
+    }
+}
+
+/// How long each of these many changes took to reach the node, the shortest first.
+async fn noticed_after(store: &PostgresStore, other: &dyn Store, times: u32) -> Vec<Duration> {
+    /// Requests that take longer than the look that follows a change at once.
+    const PAUSE: usize = 10;
+    let session = store.create(NewSession::of("a")).await.unwrap().id;
+    let lease = acquire(store, &session, owner(1), TTL).await.unwrap();
+    let (sees, mut seen) = mpsc::unbounded_channel();
+    let mut changes = store.changes(lease.node());
+    let hears = tokio::spawn(async move {
+        while let Some(Ok(change)) = changes.next().await {
+            if sees.send((change.changes.stops, Instant::now())).is_err() {
+                return;
+            }
+        }
+    });
+    let mut after = Vec::new();
+    for _ in 0..times {
+        for _ in 0..PAUSE {
+            other.nodes().await.unwrap();
+        }
+        let number = other.ask_stop(&session, stop()).await.unwrap();
+        let asked = Instant::now();
+        loop {
+            let (stops, at) = seen.recv().in_time("the change is noticed").await.unwrap();
+            if stops >= number {
+                after.push(at.saturating_duration_since(asked));
+                break;
+            }
+        }
+    }
+    drop(seen);
+    other.ask_stop(&session, stop()).await.unwrap();
+    hears.in_time("the reader ends").await.unwrap();
+    after.sort();
+    after
+}
+
+/// S7.44, S1.5: a notice tells the node at once: sooner than its next look would.
+#[tokio::test]
+async fn a_notice_comes_before_the_next_look() {
+    let (_, _, outside) = world();
+    let schema = schema();
+    let (store, other) = (open(&schema, &outside), open(&schema, &outside));
+    let after = noticed_after(&store, &other, 21).await;
+    // Without notices each would be found by the look that comes 200 ms after the one before.
+    assert!(after[10] < Duration::from_millis(120), "{after:?}");
+}
+
+/// S7.44: where notices are lost, what others do is found by a look.
+#[tokio::test]
+async fn what_is_not_noticed_is_found_by_a_look() {
+    let (_, _, outside) = world();
+    let schema = schema();
+    let proxy = Proxy::before(Cluster::shared().port, Lost::Answer);
+    proxy.be_deaf();
+    let store = PostgresStore::open_with(&through(&proxy), options(&schema, &outside)).unwrap();
+    let other = open(&schema, &outside);
+    let after = noticed_after(&store, &other, 5).await;
+    assert!(after[2] > Duration::from_millis(60), "a notice came through: {after:?}");
+}
+
+/// S7.52: appends of many sessions that wait share a statement, and one that cannot be done takes nothing of the others with it.
+#[tokio::test]
+async fn one_append_that_fails_takes_nothing_of_the_others_with_it() {
+    const SESSIONS: usize = 64;
+    let (_, _, outside) = world();
+    let [store, other] = fresh(outside);
+    let mut leases = Vec::new();
+    for number in 0..SESSIONS {
+        let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
+        leases.push(acquire(&*store, &session, owner(1), TTL).await.unwrap());
+    }
+    // This one's place is known to the other handle alone, and that one has no lease any more.
+    other.append(&leases[7], says("by another handle"), Durability::Durable).await.unwrap();
+    safepoint_testkit::store_suite::give_back(&*other, &leases[9]).await.unwrap();
+    let appends = leases.iter().map(|lease| store.append(lease, says("said"), Durability::Durable));
+    for (number, appended) in join_all(appends).await.into_iter().enumerate() {
+        match number {
+            7 => assert_eq!(appended.unwrap().first, 1),
+            9 => assert!(matches!(appended, Err(Error::Fenced { .. })), "{appended:?}"),
+            _ => assert_eq!(appended.unwrap().first, 0),
+        }
+    }
+}
