@@ -3,7 +3,7 @@
 use crate::{
     bench, cargo, features,
     first_minute::{self, Measured},
-    fuzz, optional, peers, spec, tidy, watched,
+    fuzz, optional, peers, spec, stores, tidy, watched,
 };
 
 /// Runs what CI runs, save loom, which builds the world anew.
@@ -15,6 +15,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     features::features()?;
     watched::watched(&[])?;
     optional::optional()?;
+    stores::stores()?;
     bench::counts(&[])?;
     fuzz::smoke()?;
     peers::peers(&peers::Wanted::of(&[])?)?;

@@ -15,7 +15,8 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
         Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
-        PageCursor, Pushed, Rest, SessionApproval, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        PageCursor, Pushed, Rest, SessionApproval, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn,
+        Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -129,7 +130,11 @@ impl PostgresStore {
     }
 
     /// Asks what changes this session, after what was asked before.
-    fn change<T, F>(&self, session: &SessionId, question: impl FnOnce(Arc<Core>, SessionId) -> F) -> StoreFuture<'static, T>
+    fn change<T, F>(
+        &self,
+        session: &SessionId,
+        question: impl FnOnce(Arc<Core>, SessionId) -> F,
+    ) -> StoreFuture<'static, T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
@@ -141,7 +146,10 @@ impl PostgresStore {
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (address, options) = (&self.core.address, &self.core.options);
-        f.debug_struct("PostgresStore").field("address", address).field("options", options).finish_non_exhaustive()
+        f.debug_struct("PostgresStore")
+            .field("address", address)
+            .field("options", options)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,7 +1,6 @@
 //! The store in PostgreSQL: what every store must do, on a real server, and what a server adds to it: lost answers, restarts, other
 //! nodes, roles.
 
-#![cfg(feature = "postgres")]
 #![expect(clippy::unwrap_used, reason = "helpers of tests, which clippy does not know as such")]
 
 #[path = "postgres/cluster.rs"]

@@ -52,7 +52,9 @@ impl Address {
             return Err(refused("there is an `@` too many: in a password it is written as `%40`"));
         }
         if self.config.get_hosts().is_empty() {
-            return Err(refused("it names no host; for a socket give its folder, as in `postgres:///DATABASE?host=/run/postgresql`"));
+            return Err(refused(
+                "it names no host; for a socket give its folder, as in `postgres:///DATABASE?host=/run/postgresql`",
+            ));
         }
         Ok(())
     }
@@ -70,7 +72,9 @@ impl Address {
             }
             None | Some("disable" | "allow" | "prefer") => !is_here,
             Some(_) => {
-                return Err(refused("`sslmode` is `disable`, `require` or `verify-full`; TLS is always verified"));
+                return Err(refused(
+                    "`sslmode` is `disable`, `require` or `verify-full`; TLS is always verified",
+                ));
             }
         };
         self.config.ssl_mode(if is_tls { SslMode::Require } else { SslMode::Disable });
@@ -131,7 +135,7 @@ fn is_here(host: &Host) -> bool {
 /// The string without what it says of TLS, which the layer below does not know, and that.
 fn without_tls_words(address: &str) -> Result<(String, TlsWords), Error> {
     let mut words = TlsWords::default();
-    let Some((before, query)) = address.split_once('?') else { return Ok((address.to_owned(), words)) };
+    let Some((before, query)) = address.rsplit_once('?') else { return Ok((address.to_owned(), words)) };
     let mut kept = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use safepoint::{
     ids::ApprovalId,
-    raw::store::{
-        Appended, ApprovalClose, Cause, Chain, Damage, DamageKind, Durability, Lease, Write,
-    },
+    raw::store::{Appended, ApprovalClose, Cause, Chain, Damage, DamageKind, Durability, Lease, Write},
     store::Error,
 };
 use tokio::{sync::oneshot, time::Instant};
@@ -123,7 +121,8 @@ impl Core {
     async fn ask_shared(&self, jobs: &[(AppendJob, AppendPlan)]) -> Result<Vec<i64>, Failure> {
         const CALL: &str = "SELECT appends_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
         let (ids, nodes): (Vec<_>, Vec<_>) = jobs.iter().map(|(job, _)| names(&job.lease)).unzip();
-        let of_plan = |get: fn(&AppendPlan) -> i64| jobs.iter().map(|(_, plan)| get(plan)).collect::<Vec<i64>>();
+        let of_plan =
+            |get: fn(&AppendPlan) -> i64| jobs.iter().map(|(_, plan)| get(plan)).collect::<Vec<i64>>();
         let epochs: Vec<i64> = jobs.iter().map(|(job, _)| int(job.lease.epoch())).collect();
         let (serials, olds) = (of_plan(|plan| plan.from.serial), of_plan(|plan| plan.from.mark));
         let (marks, nexts) = (of_plan(|plan| plan.to.mark), of_plan(|plan| int(plan.to.head)));
@@ -140,8 +139,24 @@ impl Core {
         let tries = Tries::new(Again::Always, until).answered_within(ANSWER + time_for(all));
         let now = self.now();
         let values: Values<'_> = &[
-            &ids, &nodes, &epochs, &serials, &olds, &marks, &news, &nexts, &chains, of, positions, paths, kinds,
-            versions, bytes, each, &is_durable, &now,
+            &ids,
+            &nodes,
+            &epochs,
+            &serials,
+            &olds,
+            &marks,
+            &news,
+            &nexts,
+            &chains,
+            of,
+            positions,
+            paths,
+            kinds,
+            versions,
+            bytes,
+            each,
+            &is_durable,
+            &now,
         ];
         let rows = self.once(&self.rooms.lanes, &tries, (CALL, values)).await?;
         Ok(rows.first().ok_or_else(no_row)?.try_get(0)?)
@@ -221,9 +236,32 @@ impl Core {
         let (from, to) = (&plan.from, &plan.to);
         let (next, chain, now) = (int(to.head), to.chain.as_bytes(), self.now());
         let values: Values<'_> = &[
-            &id, &node, &epoch, &from.serial, &from.mark, &to.mark, &plan.is_news, &next, &chain, positions, paths,
-            kinds, versions, bytes, chains, ops, numbers, words, &asked.ids, &asked.runs, &asked.calls,
-            &asked.digests, &asked.expires, &asked.bytes, &is_durable, &now,
+            &id,
+            &node,
+            &epoch,
+            &from.serial,
+            &from.mark,
+            &to.mark,
+            &plan.is_news,
+            &next,
+            &chain,
+            positions,
+            paths,
+            kinds,
+            versions,
+            bytes,
+            chains,
+            ops,
+            numbers,
+            words,
+            &asked.ids,
+            &asked.runs,
+            &asked.calls,
+            &asked.digests,
+            &asked.expires,
+            &asked.bytes,
+            &is_durable,
+            &now,
         ];
         let answered = self.once(&self.rooms.lanes, tries, (CALL, values)).await;
         let rows = answered.map_err(|failure| match failure {

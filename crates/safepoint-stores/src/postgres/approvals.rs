@@ -63,7 +63,10 @@ impl Core {
         limits::words(&decision.principal)?;
         let (session, asked) = (stored(id.as_str()), stored(decision.id.as_str()));
         let (digest, principal, now) = (stored(&decision.digest), stored(&decision.principal), self.now());
-        let call = (CALL, &[&session as _, &asked as _, &digest as _, &principal as _, &decision.bytes as _, &now as _][..]);
+        let call = (
+            CALL,
+            &[&session as _, &asked as _, &digest as _, &principal as _, &decision.bytes as _, &now as _][..],
+        );
         let row = self.row(&self.rooms.lanes, Again::Never, call).await?;
         let result = decided(&row).map_err(unreadable)?.ok_or_else(|| Error::NoSession(id.clone()))?;
         if result == DecisionResult::Taken {

@@ -86,7 +86,8 @@ mod tests {
     /// S7.57: a text with NUL is kept as it is, and stands where it would.
     #[test]
     fn any_text_comes_back_and_keeps_its_place() {
-        let mut texts = ["", "a", "\0", "\u{1}", "a\0b", "a\u{1}b", "a\u{2}b", "\u{1}0", "\u{1}1", "a\0\0\u{1}", "ü✓"];
+        let mut texts =
+            ["", "a", "\0", "\u{1}", "a\0b", "a\u{1}b", "a\u{2}b", "\u{1}0", "\u{1}1", "a\0\0\u{1}", "ü✓"];
         texts.sort_unstable();
         for pair in texts.windows(2) {
             assert!(stored(pair[0]) < stored(pair[1]), "{pair:?}");

@@ -10,10 +10,7 @@ use std::{
 
 use deadpool_postgres::{Object, Timeouts};
 use jiff::Timestamp;
-use safepoint::{
-    raw::store::Cause,
-    store::Error,
-};
+use safepoint::{raw::store::Cause, store::Error};
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -53,12 +50,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    pub(super) fn new(
-        address: Address,
-        options: PostgresOptions,
-        rooms: Rooms,
-        worker: WeakWorker,
-    ) -> Self {
+    pub(super) fn new(address: Address, options: PostgresOptions, rooms: Rooms, worker: WeakWorker) -> Self {
         Self {
             address,
             options,

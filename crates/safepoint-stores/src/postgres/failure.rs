@@ -39,7 +39,9 @@ impl Failure {
     /// As an error, of a request of which no earlier try may have been done.
     pub(super) fn into_error(self) -> Error {
         match self {
-            Self::Refused(error) | Self::Contended(error) | Self::Unreachable(error) | Self::Lost(error) => error,
+            Self::Refused(error) | Self::Contended(error) | Self::Unreachable(error) | Self::Lost(error) => {
+                error
+            }
             Self::Corrupt(words) => Error::Failed(Cause::new(words)),
             Self::Write { code, place } => {
                 Error::Failed(Cause::new(format!("write {place} was refused with {code}")))

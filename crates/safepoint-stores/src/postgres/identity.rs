@@ -50,7 +50,9 @@ impl Identity {
     fn see(&self, system: i64, timeline: String) -> Result<(), HookError> {
         let mut known = lock(&self.known);
         if known.system.is_some_and(|before| before != system) {
-            return Err(HookError::message("the address leads to another database than before: open the store anew"));
+            return Err(HookError::message(
+                "the address leads to another database than before: open the store anew",
+            ));
         }
         if known.system.is_some() && known.timeline != timeline {
             known.gap = Some(Instant::now());
@@ -70,7 +72,10 @@ impl Identity {
     }
 }
 
-fn get<T: for<'a> tokio_postgres::types::FromSql<'a>>(row: &tokio_postgres::Row, at: usize) -> Result<T, HookError> {
+fn get<T: for<'a> tokio_postgres::types::FromSql<'a>>(
+    row: &tokio_postgres::Row,
+    at: usize,
+) -> Result<T, HookError> {
     row.try_get(at).map_err(HookError::Backend)
 }
 

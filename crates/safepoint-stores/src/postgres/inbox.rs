@@ -39,7 +39,10 @@ impl Core {
         limits::item(new)?;
         let (session, client) = (stored(id.as_str()), new.client_id.as_deref().map(stored));
         let (digest, capacity, now) = (stored(&new.digest), int(new.capacity as u64), self.now());
-        let call = (CALL, &[&session as _, &client as _, &digest as _, &new.bytes as _, &capacity as _, &now as _][..]);
+        let call = (
+            CALL,
+            &[&session as _, &client as _, &digest as _, &new.bytes as _, &capacity as _, &now as _][..],
+        );
         let row = self.row(&self.rooms.lanes, Again::Never, call).await?;
         let number = row.try_get::<_, Option<i64>>(1).map_err(unreadable)?.map_or(0, count);
         Ok(match row.try_get(0).map_err(unreadable)? {

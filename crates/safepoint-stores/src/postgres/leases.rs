@@ -34,10 +34,19 @@ impl Core {
         loop {
             let (judged_id, expires, until) = judged_values(judged.take());
             let (is_again, now) = (tries.is_again(), self.now());
-            let call = (CALL, &[
-                &session as _, &holder as _, &mark as _, &is_again as _, &judged_id as _, &expires as _, &until as _,
-                &now as _,
-            ][..]);
+            let call = (
+                CALL,
+                &[
+                    &session as _,
+                    &holder as _,
+                    &mark as _,
+                    &is_again as _,
+                    &judged_id as _,
+                    &expires as _,
+                    &until as _,
+                    &now as _,
+                ][..],
+            );
             let rows = match self.once(&self.rooms.lanes, &tries, call).await {
                 Ok(rows) => rows,
                 Err(failure) => {
@@ -63,7 +72,13 @@ impl Core {
         }
     }
 
-    fn taken(&self, id: &SessionId, node: &NodeLease, mark: i64, row: &Row) -> Result<Lease, tokio_postgres::Error> {
+    fn taken(
+        &self,
+        id: &SessionId,
+        node: &NodeLease,
+        mark: i64,
+        row: &Row,
+    ) -> Result<Lease, tokio_postgres::Error> {
         let lease = Lease::new(id.clone(), count(row.try_get(1)?), node.clone());
         // A checksum that is none is found by the first append.
         if let Some(chain) = Chain::from_bytes(row.try_get(3)?) {
@@ -74,10 +89,16 @@ impl Core {
     }
 
     /// The holder of a session, as one that may be buried; `None` if it is to be asked anew who holds it.
-    async fn must_be_dead(&self, id: &SessionId, by: &str, tries: &Tries) -> Result<Option<JudgedNode>, Error> {
+    async fn must_be_dead(
+        &self,
+        id: &SessionId,
+        by: &str,
+        tries: &Tries,
+    ) -> Result<Option<JudgedNode>, Error> {
         let held = "SELECT since FROM sessions WHERE id = $1 AND holder = $2";
         let rows = self.look(held, &[&stored(id.as_str()), &by]).await?;
-        let since: Option<Timestamp> = rows.first().map(|row| row.try_get(0)).transpose().map_err(unreadable)?;
+        let since: Option<Timestamp> =
+            rows.first().map(|row| row.try_get(0)).transpose().map_err(unreadable)?;
         let (Some(since), Some((row, judged))) = (since, self.judge_node(by).await?) else {
             if tries.left().is_zero() {
                 let why = "who holds the session changes again and again; try again later";
@@ -103,10 +124,22 @@ impl Core {
         let mut tries = self.tries(Again::Always);
         let is_given_back: bool = loop {
             let (is_again, now) = (tries.is_again(), self.now());
-            let call = (CALL, &[
-                &session as _, &epoch as _, &node as _, &mark as _, &is_again as _, &items as _, &stops as _,
-                &decisions as _, &rest as _, &at as _, &now as _,
-            ][..]);
+            let call = (
+                CALL,
+                &[
+                    &session as _,
+                    &epoch as _,
+                    &node as _,
+                    &mark as _,
+                    &is_again as _,
+                    &items as _,
+                    &stops as _,
+                    &decisions as _,
+                    &rest as _,
+                    &at as _,
+                    &now as _,
+                ][..],
+            );
             match self.once(&self.rooms.lanes, &tries, call).await {
                 Ok(rows) => break rows.first().ok_or_else(no_row)?.try_get(0).map_err(unreadable)?,
                 Err(failure) => tries.after(failure).await?,
@@ -129,8 +162,10 @@ impl Core {
         let mut judged = None;
         loop {
             let (judged_id, expires, until) = judged_values(judged.take());
-            let call =
-                (CALL, &[&session as _, &is_only_at_rest as _, &judged_id as _, &expires as _, &until as _][..]);
+            let call = (
+                CALL,
+                &[&session as _, &is_only_at_rest as _, &judged_id as _, &expires as _, &until as _][..],
+            );
             let row = self.row(&self.rooms.long, Again::Never, call).await?;
             match row.try_get(0).map_err(unreadable)? {
                 "removed" => return Ok(true),

@@ -34,7 +34,12 @@ pub(super) fn name(what: &str, name: &str) -> Result<(), Error> {
 }
 
 pub(super) fn record(record: &Record) -> Result<(), Error> {
-    bounded("a record", record.bytes.len(), RECORD, "keep what is large in a file, and name it in the record")?;
+    bounded(
+        "a record",
+        record.bytes.len(),
+        RECORD,
+        "keep what is large in a file, and name it in the record",
+    )?;
     words(&record.path)?;
     words(&record.kind)
 }

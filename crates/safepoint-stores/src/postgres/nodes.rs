@@ -32,7 +32,8 @@ pub(super) const NODE_COLUMNS: usize = 18;
 pub(super) fn node(row: &Row, from: usize) -> Result<Option<NodeRow>, tokio_postgres::Error> {
     let Some(id) = row.try_get::<_, Option<String>>(from)? else { return Ok(None) };
     let word = |at: usize| row.try_get(from + at).map(text);
-    let optional = |at: usize| Ok::<_, tokio_postgres::Error>(row.try_get::<_, Option<String>>(from + at)?.map(text));
+    let optional =
+        |at: usize| Ok::<_, tokio_postgres::Error>(row.try_get::<_, Option<String>>(from + at)?.map(text));
     let pools: Vec<String> = row.try_get(from + 8)?;
     let owner = OwnerProcess {
         host: word(2)?,
@@ -175,7 +176,8 @@ impl Core {
     }
 
     pub(super) async fn join(&self, new: NewNode) -> Result<NodeLease, Error> {
-        const CALL: &str = "SELECT * FROM join_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+        const CALL: &str =
+            "SELECT * FROM join_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
         limits::node(&new)?;
         let OwnerProcess { host, boot, space, pid, started, socket } = &new.owner;
         let owner = [Some(host), Some(boot), Some(space), socket.as_ref()];
@@ -191,10 +193,26 @@ impl Core {
             let (began, until) = (Since::now(), self.until(&new.owner, new.ttl));
             let (judged_id, expires, judged_until) = judged_values(judged.take());
             let (is_again, now) = (tries.is_again(), self.now());
-            let call = (CALL, &[
-                &id as _, &name as _, &owner as _, &pid as _, &started as _, &pools as _, &room as _, &address as _,
-                &ttl as _, &until as _, &is_again as _, &judged_id as _, &expires as _, &judged_until as _, &now as _,
-            ][..]);
+            let call = (
+                CALL,
+                &[
+                    &id as _,
+                    &name as _,
+                    &owner as _,
+                    &pid as _,
+                    &started as _,
+                    &pools as _,
+                    &room as _,
+                    &address as _,
+                    &ttl as _,
+                    &until as _,
+                    &is_again as _,
+                    &judged_id as _,
+                    &expires as _,
+                    &judged_until as _,
+                    &now as _,
+                ][..],
+            );
             let rows = match self.once(&self.rooms.short, &tries, call).await {
                 Ok(rows) => rows,
                 Err(failure) => {

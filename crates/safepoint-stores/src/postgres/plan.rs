@@ -101,7 +101,12 @@ pub(super) struct RecordColumns<'a> {
 }
 
 impl<'a> RecordColumns<'a> {
-    pub(super) fn add(&mut self, of: usize, records: impl Iterator<Item = &'a Record>, plan: (u64, &[Chain])) {
+    pub(super) fn add(
+        &mut self,
+        of: usize,
+        records: impl Iterator<Item = &'a Record>,
+        plan: (u64, &[Chain]),
+    ) {
         for ((position, record), chain) in (plan.0..).zip(records).zip(plan.1) {
             self.of.push(int(of as u64));
             self.positions.push(int(position));
@@ -233,7 +238,10 @@ mod tests {
     fn the_end_of_a_journal_tells_what_became_of_an_append() {
         let plan = AppendPlan::new(&[Write::Record(record())], end(3, 9), 5);
         assert!(plan.is_written(&plan.to) && !plan.is_beyond(&plan.to));
-        assert!(!plan.is_written(&plan.from) && !plan.is_beyond(&plan.from), "it was not written, and may be");
+        assert!(
+            !plan.is_written(&plan.from) && !plan.is_beyond(&plan.from),
+            "it was not written, and may be"
+        );
         assert!(plan.is_beyond(&end(2, 8)), "the end was lost");
         assert!(plan.is_beyond(&end(3, 8)), "the end was lost, and another one written in its place");
         let others = end(4, 6);

@@ -101,7 +101,10 @@ impl Settings {
     pub(super) async fn connect(
         &self,
     ) -> Result<
-        (Client, tokio_postgres::Connection<tokio_postgres::Socket, impl tokio_postgres::tls::TlsStream + Unpin>),
+        (
+            Client,
+            tokio_postgres::Connection<tokio_postgres::Socket, impl tokio_postgres::tls::TlsStream + Unpin>,
+        ),
         tokio_postgres::Error,
     > {
         self.config.connect(self.tls.clone()).await

@@ -31,7 +31,8 @@ impl Core {
                 FoundSchema::Nothing => 0,
                 FoundSchema::Foreign => {
                     let schema = &self.options.schema;
-                    let why = format!("the schema {schema} has tables of another program: choose another schema");
+                    let why =
+                        format!("the schema {schema} has tables of another program: choose another schema");
                     return Err(Error::Failed(Cause::new(why)));
                 }
             };

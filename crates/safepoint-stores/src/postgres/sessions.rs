@@ -18,7 +18,8 @@ use super::{
 };
 
 /// Columns of a session, as [`session`] reads them.
-const SESSION: &str = "s.id, s.created, s.updated, s.label, s.title, s.setup, s.head, s.chain, s.epoch, s.since";
+const SESSION: &str =
+    "s.id, s.created, s.updated, s.label, s.title, s.setup, s.head, s.chain, s.epoch, s.since";
 const FROM: &str = "FROM sessions s LEFT JOIN nodes n ON n.id = s.holder";
 
 fn session(row: &Row) -> Result<SessionRow, tokio_postgres::Error> {
@@ -65,7 +66,11 @@ impl Core {
         let id = stored(new.id.as_str());
         if let Some(place) = refused(&new.items) {
             let found = self.look("SELECT 1 FROM sessions WHERE id = $1", &[&id]).await?;
-            let error = if found.is_empty() { Error::ItemRefused(place) } else { Error::SessionExists(new.id.clone()) };
+            let error = if found.is_empty() {
+                Error::ItemRefused(place)
+            } else {
+                Error::SessionExists(new.id.clone())
+            };
             return Err(error);
         }
         let begins = Chain::of(&new.id);
@@ -85,11 +90,32 @@ impl Core {
         let (label, setup) = (stored(&new.label), stored(&new.setup));
         let (head, items, chain) = (int(row.head), int(new.items.len() as u64), row.chain.as_bytes());
         let (is_durable, now) = (items > 0 || head > 0, self.now());
-        let create = (CREATE, &[
-            &now as _, &id as _, &pool as _, &new.priority as _, &spread as _, &title as _, &label as _, &setup as _,
-            &head as _, &chain as _, &items as _, positions as _, paths as _, kinds as _, versions as _, bytes as _,
-            chains as _, &clients as _, &digests as _, &contents as _, &is_durable as _,
-        ][..]);
+        let create = (
+            CREATE,
+            &[
+                &now as _,
+                &id as _,
+                &pool as _,
+                &new.priority as _,
+                &spread as _,
+                &title as _,
+                &label as _,
+                &setup as _,
+                &head as _,
+                &chain as _,
+                &items as _,
+                positions as _,
+                paths as _,
+                kinds as _,
+                versions as _,
+                bytes as _,
+                chains as _,
+                &clients as _,
+                &digests as _,
+                &contents as _,
+                &is_durable as _,
+            ][..],
+        );
         let made = self.rows(&self.rooms.lanes, Again::Never, create).await?;
         let made = made.first().ok_or_else(|| Error::SessionExists(new.id.clone()))?;
         row.created = made.try_get(0).map_err(unreadable)?;

@@ -77,7 +77,9 @@ pub(super) fn tell<T>(reply: oneshot::Sender<Result<T, Error>>, answer: Result<T
     }
 }
 
-pub(super) fn answer_of<T: Send + 'static>(answer: oneshot::Receiver<Result<T, Error>>) -> StoreFuture<'static, T> {
+pub(super) fn answer_of<T: Send + 'static>(
+    answer: oneshot::Receiver<Result<T, Error>>,
+) -> StoreFuture<'static, T> {
     Box::pin(async { answer.await.unwrap_or(Err(Error::Gone)) })
 }
 

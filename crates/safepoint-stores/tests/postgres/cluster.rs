@@ -22,7 +22,9 @@ impl Programs {
         let mut folders: Vec<PathBuf> = installed();
         folders.extend(env::split_paths(&path));
         let has = |folder: &PathBuf, name: &str| folder.join(name).is_file();
-        let found = folders.into_iter().find(|folder| ["initdb", "postgres", "pg_ctl"].iter().all(|name| has(folder, name)));
+        let found = folders
+            .into_iter()
+            .find(|folder| ["initdb", "postgres", "pg_ctl"].iter().all(|name| has(folder, name)));
         Self(found.expect(ABSENT))
     }
 
@@ -31,14 +33,18 @@ impl Programs {
         let program = self.0.join(name);
         let Some(user) = server_user() else { return Command::new(program) };
         let mut command = Command::new("setpriv");
-        command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into()]).arg(program);
+        command
+            .args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into()])
+            .arg(program);
         command
     }
 }
 
 /// Where Debian puts them, the newest first.
 fn installed() -> Vec<PathBuf> {
-    let versions = fs::read_dir("/usr/lib/postgresql").map(|found| found.flatten().collect::<Vec<_>>()).unwrap_or_default();
+    let versions = fs::read_dir("/usr/lib/postgresql")
+        .map(|found| found.flatten().collect::<Vec<_>>())
+        .unwrap_or_default();
     let mut numbered: Vec<(u32, PathBuf)> = versions
         .iter()
         .filter_map(|version| Some((version.file_name().to_str()?.parse().ok()?, version.path().join("bin"))))
@@ -54,7 +60,8 @@ fn server_user() -> Option<u32> {
         return None;
     }
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let postgres = users.lines().find_map(|line| line.strip_prefix("postgres:")?.split(':').nth(1)?.parse().ok());
+    let postgres =
+        users.lines().find_map(|line| line.strip_prefix("postgres:")?.split(':').nth(1)?.parse().ok());
     Some(postgres.unwrap_or(NOBODY))
 }
 
@@ -85,7 +92,15 @@ impl Cluster {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let data = folder.join("data");
         let mut make = programs.command("initdb");
-        make.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "-D"]).arg(&data);
+        make.args([
+            "--username=postgres",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-D",
+        ])
+        .arg(&data);
         run(make, "initdb");
         let own = format!(
             "listen_addresses = '127.0.0.1'\nport = {port}\nunix_socket_directories = '{}'\nfsync = off\n\
@@ -121,7 +136,8 @@ impl Cluster {
 
     /// A connection to it, as who may do everything.
     pub(crate) async fn connect(&self) -> tokio_postgres::Client {
-        let (client, connection) = tokio_postgres::connect(&self.address(), tokio_postgres::NoTls).await.unwrap();
+        let (client, connection) =
+            tokio_postgres::connect(&self.address(), tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(async move {
             if connection.await.is_err() {
                 // The test that uses it sees that.
@@ -165,7 +181,12 @@ fn guard(programs: &Programs, folder: &Path) -> Child {
         None => Command::new("sh"),
         Some(user) => {
             let mut command = Command::new("setpriv");
-            command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into(), "sh".into()]);
+            command.args([
+                format!("--reuid={user}"),
+                format!("--regid={user}"),
+                "--clear-groups".into(),
+                "sh".into(),
+            ]);
             command
         }
     };

@@ -82,7 +82,8 @@ async fn damage_is_placed_exactly_and_alone() {
 async fn a_record_that_the_database_cannot_read_is_named_and_alone() {
     const LARGE: &str = "ALTER TABLE safepoint.records ALTER COLUMN bytes SET STORAGE EXTERNAL; \
          UPDATE safepoint.records SET bytes = decode(repeat('ab', 20000), 'hex') WHERE position = 4";
-    const FILE: &str = "SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE oid = 'safepoint.records'::regclass";
+    const FILE: &str =
+        "SELECT pg_relation_filepath(reltoastrelid) FROM pg_class WHERE oid = 'safepoint.records'::regclass";
     let cluster = Cluster::start(&[]);
     let store = PostgresStore::open(&cluster.address()).unwrap();
     filled(&store).await;
@@ -92,7 +93,12 @@ async fn a_record_that_the_database_cannot_read_is_named_and_alone() {
     let file: String = database.query_one(FILE, &[]).await.unwrap().get(0);
     cluster.control(&["stop", "--mode=fast"]);
     // What is large lies in a file of its own.
-    fs::File::options().write(true).open(cluster.folder().join("data").join(file)).unwrap().set_len(0).unwrap();
+    fs::File::options()
+        .write(true)
+        .open(cluster.folder().join("data").join(file))
+        .unwrap()
+        .set_len(0)
+        .unwrap();
     cluster.control(&["start"]);
     let (verdict, damages) = looked_at(&PostgresStore::open(&cluster.address()).unwrap()).await;
     assert!(

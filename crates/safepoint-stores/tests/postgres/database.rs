@@ -3,9 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use safepoint::{
-    raw::store::{
-        ApprovalClose, Durability, NewApproval, NewItem, NewSession, Pushed, Record, Write,
-    },
+    raw::store::{ApprovalClose, Durability, NewApproval, NewItem, NewSession, Pushed, Record, Write},
     store::{Error, NewNode, OwnerProcess, Store},
 };
 use safepoint_stores::{
@@ -36,7 +34,7 @@ fn refused(opened: Result<PostgresStore, Error>) -> String {
 fn an_address_that_cannot_be_used_says_why_without_the_password() {
     for (address, why) in [
         ("mysql://u@localhost/db".to_owned(), "postgres://"),
-        (format!("postgres://u:{PASSWORD}?x@localhost/db"), "%3F"),
+        (format!("postgres://u:{PASSWORD}@localhost:port/db"), "%3F"),
         (format!("postgres://u:x@{PASSWORD}@localhost/db"), "%40"),
         (format!("postgres://u:{PASSWORD}@localhost/db?colour={PASSWORD}"), "cannot be read"),
         (format!("postgres://u:{PASSWORD}@db.example/db?sslmode=disable"), "this machine"),
@@ -76,7 +74,8 @@ async fn tls_is_verified_and_a_password_is_not_shown() {
         fs::copy(cluster.folder().join(file), data.join(file)).unwrap();
         cluster.give(&data.join(file));
     }
-    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n").unwrap();
+    fs::write(data.join("pg_hba.conf"), "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
+        .unwrap();
     let role = format!("CREATE ROLE agents LOGIN PASSWORD '{PASSWORD}'; CREATE DATABASE agents OWNER agents");
     for statement in role.split("; ") {
         cluster.connect().await.batch_execute(statement).await.unwrap();
@@ -117,12 +116,16 @@ async fn a_schema_that_is_not_ours_is_left_alone() {
     at(&newer).unwrap().close();
     database.batch_execute(&format!("UPDATE {newer}.meta SET version = 99")).await.unwrap();
     assert!(matches!(at(&newer).unwrap_err(), Error::Newer { found: 99, .. }));
-    database.batch_execute(&format!("CREATE SCHEMA {foreign}; CREATE TABLE {foreign}.books (id int)")).await.unwrap();
+    database
+        .batch_execute(&format!("CREATE SCHEMA {foreign}; CREATE TABLE {foreign}.books (id int)"))
+        .await
+        .unwrap();
     assert!(refused(at(&foreign)).contains("another program"));
     let mut check = options(&absent, &outside);
     check.migration = Migration::CheckOnly;
     assert!(refused(PostgresStore::open_with(&Cluster::shared().address(), check)).contains("version 0"));
-    let made = database.query_one("SELECT count(*) FROM pg_namespace WHERE nspname = $1", &[&absent]).await.unwrap();
+    let made =
+        database.query_one("SELECT count(*) FROM pg_namespace WHERE nspname = $1", &[&absent]).await.unwrap();
     assert_eq!(made.get::<_, i64>(0), 0, "nothing was made");
 }
 
@@ -142,7 +145,9 @@ fn grants(schema: &str) -> String {
     let guide = include_str!("../../../../docs/guides/postgres.md");
     let (_, grants) = guide.split_once("<!-- grants -->\n```sql\n").unwrap();
     let (grants, _) = grants.split_once("```").unwrap();
-    grants.replace("SCHEMA safepoint", &format!("SCHEMA {schema}")).replace("agents_node", &format!("{schema}_node"))
+    grants
+        .replace("SCHEMA safepoint", &format!("SCHEMA {schema}"))
+        .replace("agents_node", &format!("{schema}_node"))
 }
 
 /// S7.55: a role with the rights that the guide names can do all that a store does, and cannot change its tables.
@@ -158,7 +163,8 @@ async fn a_role_that_the_guide_describes_is_enough() {
     let mut checks = options(&schema, &outside);
     checks.migration = Migration::CheckOnly;
     let store = PostgresStore::open_with(&address, checks).unwrap();
-    let session = store.create(NewSession { items: vec![item("1", "hello")], ..NewSession::of("a") }).await.unwrap().id;
+    let session =
+        store.create(NewSession { items: vec![item("1", "hello")], ..NewSession::of("a") }).await.unwrap().id;
     assert_eq!(store.due(10).await.unwrap().len(), 1);
     let lease = acquire(&store, &session, owner(1), TTL).await.unwrap();
     let writes = vec![Write::TakeItem(1), Write::Record(record("said"))];
@@ -196,7 +202,10 @@ async fn what_is_too_large_is_refused_with_what_to_do() {
     let errors = [
         append(vec![Write::Record(record("one")), Write::Record(large)]).await.unwrap_err(),
         append(vec![Write::OpenApproval(question)]).await.unwrap_err(),
-        store.push(&session, NewItem { bytes: [mebibytes(8), vec![7]].concat(), ..item("1", "") }).await.unwrap_err(),
+        store
+            .push(&session, NewItem { bytes: [mebibytes(8), vec![7]].concat(), ..item("1", "") })
+            .await
+            .unwrap_err(),
         store.push(&session, item(&long, "")).await.unwrap_err(),
         store.create(NewSession::of(long.clone())).await.unwrap_err(),
         store.join(NewNode { name: long, ..NewNode::of(OwnerProcess::here(), TTL) }).await.unwrap_err(),
@@ -210,10 +219,17 @@ async fn what_is_too_large_is_refused_with_what_to_do() {
     append(vec![Write::Record(whole.clone())]).await.unwrap();
     append(vec![Write::Record(record("small")), Write::Record(whole)]).await.unwrap();
     let page = store.read(&session, 0, 10).await.unwrap();
-    assert_eq!((page.entries.len(), page.next), (1, Some(1)), "a page has a bound in bytes, and one record at least");
+    assert_eq!(
+        (page.entries.len(), page.next),
+        (1, Some(1)),
+        "a page has a bound in bytes, and one record at least"
+    );
     let page = store.read(&session, 1, 10).await.unwrap();
     assert_eq!((page.entries.len(), page.next), (2, None));
-    assert_eq!(store.push(&session, NewItem { bytes: mebibytes(8), ..item("1", "") }).await.unwrap(), Pushed::Accepted(1));
+    assert_eq!(
+        store.push(&session, NewItem { bytes: mebibytes(8), ..item("1", "") }).await.unwrap(),
+        Pushed::Accepted(1)
+    );
 }
 
 /// S7.56: a page has a bound in records.
@@ -248,7 +264,13 @@ async fn a_text_with_nul_is_kept_as_it_is() {
     let session = row.id.clone();
     assert_eq!(session.as_str(), ODD);
     assert_eq!(other.list(10, None).await.unwrap(), [row]);
-    let node = NewNode { id: ODD.into(), name: ODD.into(), pools: vec![ODD.into()], address: Some(ODD.into()), ..NewNode::of(owner(1), TTL) };
+    let node = NewNode {
+        id: ODD.into(),
+        name: ODD.into(),
+        pools: vec![ODD.into()],
+        address: Some(ODD.into()),
+        ..NewNode::of(owner(1), TTL)
+    };
     let lease = store.join(node.clone()).await.unwrap();
     assert_eq!(other.nodes().await.unwrap()[0].node, node);
     assert_eq!(other.due(1).await.unwrap()[0].pool, ODD);
@@ -262,12 +284,23 @@ async fn a_text_with_nul_is_kept_as_it_is() {
         expires: jiff::Timestamp::MAX,
         bytes: vec![],
     };
-    store.append(&lease, vec![Write::Record(said.clone()), Write::OpenApproval(asked.clone())], Durability::Durable).await.unwrap();
+    store
+        .append(
+            &lease,
+            vec![Write::Record(said.clone()), Write::OpenApproval(asked.clone())],
+            Durability::Durable,
+        )
+        .await
+        .unwrap();
     assert_eq!(other.read(&session, 0, 1).await.unwrap().entries[0].record, Ok(said));
     assert_eq!(other.approvals(&session).await.unwrap()[0].asked.id, asked.id);
     assert_eq!(other.open_approvals(1, None).await.unwrap()[0].session, session);
     assert_eq!(other.push(&session, item(ODD, ODD)).await.unwrap(), Pushed::Same(1));
-    let writes = vec![Write::CloseApproval(ODD.into(), ApprovalClose::Withdrawn), Write::Title(ODD.into()), Write::RemoveItem(1)];
+    let writes = vec![
+        Write::CloseApproval(ODD.into(), ApprovalClose::Withdrawn),
+        Write::Title(ODD.into()),
+        Write::RemoveItem(1),
+    ];
     store.append(&lease, writes, Durability::Durable).await.unwrap();
     assert_eq!(other.tenures(&session).await.unwrap()[0].node, node.id);
 }

@@ -11,9 +11,7 @@ use futures_util::{
 };
 use safepoint::{
     ids::SessionId,
-    raw::store::{
-        Among, ApprovalsToWithdraw, Durability, Lease, Liveness, NewSession, StopIntent, Write,
-    },
+    raw::store::{Among, ApprovalsToWithdraw, Durability, Lease, Liveness, NewSession, StopIntent, Write},
     store::{Error, NewNode, Store},
 };
 use safepoint_stores::PostgresStore;
@@ -113,7 +111,8 @@ async fn stops_of_many_beside_appends_get_through() {
     let [store, other] = fresh(outside);
     let node = store.join(NewNode::of(owner(1), TTL)).await.unwrap();
     // In one order made, in another one taken.
-    let ids: Vec<SessionId> = (0..SESSIONS).map(|number| format!("{}", number * 7 % SESSIONS).into()).collect();
+    let ids: Vec<SessionId> =
+        (0..SESSIONS).map(|number| format!("{}", number * 7 % SESSIONS).into()).collect();
     let mut leases = Vec::new();
     for id in &ids {
         store.create(NewSession::of(id.clone())).await.unwrap();

@@ -40,8 +40,7 @@ impl Proxy {
     pub(crate) fn before(server: u16, lost: Lost) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let way =
-            Arc::new(Way { left: AtomicIsize::new(-1), lost, is_deaf: AtomicBool::new(false) });
+        let way = Arc::new(Way { left: AtomicIsize::new(-1), lost, is_deaf: AtomicBool::new(false) });
         let shared = Arc::clone(&way);
         let server = SocketAddr::from(([127, 0, 0, 1], server));
         thread::spawn(move || {

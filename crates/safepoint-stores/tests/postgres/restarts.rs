@@ -10,7 +10,9 @@ use std::{
 
 use futures_util::future::join_all;
 use safepoint::{
-    raw::store::{ChainCheck, Damage, DamageKind, Durability, Environment, Lease, Liveness, NewSession, Write},
+    raw::store::{
+        ChainCheck, Damage, DamageKind, Durability, Environment, Lease, Liveness, NewSession, Write,
+    },
     store::{Error, NewNode, Store},
 };
 use safepoint_stores::{PostgresStore, postgres::PostgresOptions};
@@ -65,7 +67,8 @@ async fn a_crash_of_the_server_loses_and_repeats_nothing_durable() {
         let (store, written, lease) = (&store, &written, lease.clone());
         async move {
             for number in 0..APPENDS {
-                let appended = store.append(&lease, says(&number.to_string()), Durability::Durable).await.unwrap();
+                let appended =
+                    store.append(&lease, says(&number.to_string()), Durability::Durable).await.unwrap();
                 assert_eq!(appended.first, number as u64);
                 written.fetch_add(1, Ordering::SeqCst);
             }
@@ -190,7 +193,10 @@ async fn a_promoted_standby_is_the_same_store_after_a_gap() {
     std::fs::write(cluster.folder().join("data/standby.signal"), "").unwrap();
     cluster.control(&["start"]);
     let standby = store.append(&lease, says("to a standby"), Durability::Durable).await;
-    assert!(matches!(&standby, Err(error) if !error.is_uncertain()), "a standby takes no writes: {standby:?}");
+    assert!(
+        matches!(&standby, Err(error) if !error.is_uncertain()),
+        "a standby takes no writes: {standby:?}"
+    );
     cluster.control(&["promote"]);
     let promoted = Instant::now();
     assert_eq!(store.append(&lease, says("after"), Durability::Durable).await.unwrap().first, 1);

@@ -46,7 +46,9 @@ pub(crate) fn emptied() -> impl Fn(Environment) -> [Arc<dyn Store>; 2] + Sync {
              {schema}.approvals; ALTER SEQUENCE {schema}.epochs RESTART"
         );
         // The suite asks for a store within its own runtime.
-        let empties = move || runtime().block_on(async { Cluster::shared().connect().await.batch_execute(&empty).await });
+        let empties = move || {
+            runtime().block_on(async { Cluster::shared().connect().await.batch_execute(&empty).await })
+        };
         thread::spawn(empties).join().unwrap().unwrap();
         [0, 1].map(|_| Arc::new(open(&schema, &outside)) as Arc<dyn Store>)
     }
@@ -55,7 +57,8 @@ pub(crate) fn emptied() -> impl Fn(Environment) -> [Arc<dyn Store>; 2] + Sync {
 /// Options in a world of the suite's.
 pub(crate) fn options(schema: &str, outside: &Environment) -> PostgresOptions {
     let mut options = PostgresOptions::default();
-    (options.schema, options.outside, options.clock) = (schema.into(), outside.clone(), StoreClock::Environment);
+    (options.schema, options.outside, options.clock) =
+        (schema.into(), outside.clone(), StoreClock::Environment);
     options
 }
 

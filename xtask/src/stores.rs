@@ -1,0 +1,12 @@
+//! `stores`: the store that needs a server, tested against a real one. The tests start it; without one they fail, and say what to install.
+
+use crate::watched;
+
+/// What is built, and with it the unit tests of the store.
+const BUILT: [&str; 7] =
+    ["--package", "safepoint-stores", "--features", "postgres", "--lib", "--test", "postgres"];
+
+/// Runs those tests.
+pub(crate) fn stores() -> anyhow::Result<()> {
+    watched::watched(&BUILT.map(str::to_owned))
+}
