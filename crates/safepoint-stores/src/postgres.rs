@@ -32,6 +32,7 @@ mod due;
 mod failure;
 mod identity;
 mod inbox;
+mod judge;
 mod lane;
 mod leases;
 mod limits;

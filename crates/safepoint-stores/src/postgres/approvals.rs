@@ -14,7 +14,7 @@ use tokio_postgres::Row;
 
 use super::{
     column::{int, stored, stored_time, text, time},
-    core::Core,
+    core::{Core, Values},
     limits,
     nodes::unreadable,
     tries::Again,
@@ -83,7 +83,7 @@ impl Core {
         let sql = format!(
             "SELECT {APPROVAL} FROM sessions s LEFT JOIN approvals a ON a.session = s.key AND a.id = $2 WHERE s.id = $1"
         );
-        let values: super::core::Values<'_> = &[&stored(id.as_str()), &stored(asked.as_str())];
+        let values: Values<'_> = &[&stored(id.as_str()), &stored(asked.as_str())];
         let rows = self.of_session(id, (&sql, values)).await?;
         rows.first().map(approval).transpose().map_err(unreadable)
     }

@@ -96,7 +96,7 @@ impl PgListening {
         let worker = self.worker.upgrade().ok_or(Error::Gone)?;
         let (core, node, now) = (Arc::clone(&self.core), self.node.clone(), Instant::now());
         let since = now.saturating_duration_since(self.looked) + AGAIN;
-        // What was told until now is found by this look.
+        // This look finds what caused a nudge until now.
         self.nudges.mark_unchanged();
         let touched = worker.ask(async move { core.touched(&node, since).await }).await?;
         self.looked = now;
@@ -157,7 +157,7 @@ impl Core {
                 sleep(pause).await;
             }
         };
-        // The other one never ends by itself; what it would still hear is for nobody.
+        // The other one never ends by itself; nothing needs what it would still receive.
         select(is_over, Box::pin(listen)).await;
     }
 
@@ -183,7 +183,7 @@ impl Core {
                 }
             }
         };
-        // The connection works while its messages are heard: it ends with the one that ends first.
+        // The connection works while its messages are read: it ends with the one that ends first.
         select(Box::pin(begin), Box::pin(hear)).await;
     }
 

@@ -42,7 +42,7 @@ pub(super) struct Core {
     pub(super) seats: Seats,
     pub(super) owners: Owners,
     worker: WeakWorker,
-    /// Told whenever this handle has written for others, or was notified.
+    /// Changes whenever this handle has written for others, or was notified.
     pub(super) nudges: watch::Sender<u64>,
     /// The nodes that are about to be notified: several changes share one notice. Held to look or to change it, and no other lock
     /// is taken under it.
@@ -160,7 +160,7 @@ impl Core {
         Ok(done?)
     }
 
-    /// The node that holds the session is told that others have changed it; after that has been committed.
+    /// Notifies the nodes that hold sessions which others have changed; after that has been committed.
     pub(super) fn notify(self: &Arc<Self>, holders: impl IntoIterator<Item = String>) {
         const NOTIFY: &str = "SELECT set_config('synchronous_commit', 'off', true), \
              pg_notify('sp_' || md5(current_schema() || ' ' || $1), '')";
@@ -173,8 +173,8 @@ impl Core {
             let core = Arc::clone(self);
             worker.begin(async move {
                 lock(&core.noticed).remove(&holder);
-                let told = core.rows(&core.rooms.short, Again::Never, (NOTIFY, &[&holder])).await;
-                if told.is_err() {
+                let notified = core.rows(&core.rooms.short, Again::Never, (NOTIFY, &[&holder])).await;
+                if notified.is_err() {
                     // A notice may be lost: the node looks by itself.
                 }
             });

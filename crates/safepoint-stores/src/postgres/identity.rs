@@ -14,11 +14,11 @@ const OLDEST: i32 = 150_000;
 #[derive(Debug, Default)]
 pub(super) struct Identity {
     /// Held to look at it or to change it, never across an await; no other lock is taken under it.
-    known: Mutex<Known>,
+    known: Mutex<KnownServer>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownServer {
     /// Names the cluster, for as long as it exists.
     system: Option<i64>,
     /// Another one after each failover.
@@ -39,8 +39,7 @@ impl Identity {
         }
         if encoding != "UTF8" {
             let why = format!(
-                "the database has the encoding {encoding}, and the store needs UTF8: create one with \
-                 `createdb --encoding UTF8 --template template0 NAME`"
+                "the database has the encoding {encoding}, and the store needs UTF8: create one with that encoding from `template0`"
             );
             return Err(HookError::message(why));
         }
@@ -61,7 +60,7 @@ impl Identity {
         Ok(())
     }
 
-    /// The server could not be reached: nobody else may have been able to.
+    /// The server could not be reached, perhaps by no process.
     pub(super) fn gap(&self) {
         lock(&self.known).gap = Some(Instant::now());
     }
@@ -83,7 +82,7 @@ fn get<T: for<'a> tokio_postgres::types::FromSql<'a>>(
 mod tests {
     use super::*;
 
-    /// S7.54: after a failover nobody is buried before each node could beat again, and another database is not gone on with.
+    /// S7.54: after a failover no node is buried before each could beat again, and another database is refused.
     #[test]
     fn another_timeline_is_a_gap_and_another_system_is_refused() {
         let identity = Identity::default();

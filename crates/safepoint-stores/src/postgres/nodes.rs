@@ -15,11 +15,11 @@ use tokio_postgres::Row;
 
 use super::{
     column::{count, in_micros, int, small, span, stored, text},
-    core::{Core, no_row},
+    core::{Core, Values, no_row},
     failure::Failure,
     limits,
     options::StoreClock,
-    tries::Again,
+    tries::{Again, Tries},
 };
 
 /// The columns of a node, as [`node`] reads them.
@@ -176,59 +176,25 @@ impl Core {
     }
 
     pub(super) async fn join(&self, new: NewNode) -> Result<NodeLease, Error> {
-        const CALL: &str =
-            "SELECT * FROM join_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
         limits::node(&new)?;
-        let OwnerProcess { host, boot, space, pid, started, socket } = &new.owner;
-        let owner = [Some(host), Some(boot), Some(space), socket.as_ref()];
-        let owner: Vec<_> = owner.iter().map(|word| word.map(|word| stored(word))).collect();
-        let (id, name, address) =
-            (stored(new.id.as_str()), stored(&new.name), new.address.as_deref().map(stored));
-        let (pid, started, room) = (i64::from(*pid), int(*started), i64::from(new.room));
-        let pools: Vec<_> = new.pools.iter().map(|pool| stored(pool)).collect();
-        let ttl = in_micros(new.ttl);
+        let taken = || Error::NodeExists(new.name.clone());
         let mut tries = self.tries(Again::Always);
         let mut judged = None;
         loop {
-            let (began, until) = (Since::now(), self.until(&new.owner, new.ttl));
-            let (judged_id, expires, judged_until) = judged_values(judged.take());
-            let (is_again, now) = (tries.is_again(), self.now());
-            let call = (
-                CALL,
-                &[
-                    &id as _,
-                    &name as _,
-                    &owner as _,
-                    &pid as _,
-                    &started as _,
-                    &pools as _,
-                    &room as _,
-                    &address as _,
-                    &ttl as _,
-                    &until as _,
-                    &is_again as _,
-                    &judged_id as _,
-                    &expires as _,
-                    &judged_until as _,
-                    &now as _,
-                ][..],
-            );
-            let rows = match self.once(&self.rooms.short, &tries, call).await {
-                Ok(rows) => rows,
+            let began = Since::now();
+            let (outcome, namesake) = match self.try_join(&new, judged.take(), &tries).await {
+                Ok(joined) => joined,
                 Err(failure) => {
                     tries.after(failure).await?;
                     continue;
                 }
             };
-            let row = rows.first().ok_or_else(no_row)?;
-            let taken = || Error::NodeExists(new.name.clone());
-            match row.try_get(0).map_err(unreadable)? {
-                "joined" => {
+            match (outcome.as_str(), namesake) {
+                ("joined", _) => {
                     self.owners.insert(&new.id, new.owner.clone());
                     return Ok(NodeLease::new(new.id, new.ttl, began));
                 }
-                "taken" => {
-                    let namesake: String = row.try_get(1).map_err(unreadable)?;
+                ("taken", Some(namesake)) => {
                     // One that has ended in the meantime is in the way no more.
                     if let Some((_, dead)) = self.judge_node(&namesake).await? {
                         judged = Some(dead.ok_or_else(taken)?);
@@ -237,6 +203,46 @@ impl Core {
                 _ => return Err(taken()),
             }
         }
+    }
+
+    /// What has come of it, and who has the name.
+    async fn try_join(
+        &self,
+        new: &NewNode,
+        judged: Option<JudgedNode>,
+        tries: &Tries,
+    ) -> Result<(String, Option<String>), Failure> {
+        const CALL: &str =
+            "SELECT * FROM join_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)";
+        let OwnerProcess { host, boot, space, pid, started, socket } = &new.owner;
+        let owner = [Some(host), Some(boot), Some(space), socket.as_ref()];
+        let owner: Vec<_> = owner.iter().map(|word| word.map(|word| stored(word))).collect();
+        let (id, name) = (stored(new.id.as_str()), stored(&new.name));
+        let (pid, started, room) = (i64::from(*pid), int(*started), i64::from(new.room));
+        let pools: Vec<_> = new.pools.iter().map(|pool| stored(pool)).collect();
+        let (address, ttl) = (new.address.as_deref().map(stored), in_micros(new.ttl));
+        let (until, is_again, now) = (self.until(&new.owner, new.ttl), tries.is_again(), self.now());
+        let (judged_id, expires, judged_until) = judged_values(judged);
+        let values: Values<'_> = &[
+            &id,
+            &name,
+            &owner,
+            &pid,
+            &started,
+            &pools,
+            &room,
+            &address,
+            &ttl,
+            &until,
+            &is_again,
+            &judged_id,
+            &expires,
+            &judged_until,
+            &now,
+        ];
+        let rows = self.once(&self.rooms.short, tries, (CALL, values)).await?;
+        let row = rows.first().ok_or_else(no_row)?;
+        Ok((row.try_get(0)?, row.try_get(1)?))
     }
 
     /// When a lease that begins now is over by the clock of its owner's machine.
@@ -255,7 +261,7 @@ impl Core {
             None => {
                 // It joined by another handle.
                 let rows = self.look(&format!("SELECT {NODE} FROM nodes n WHERE n.id = $1"), &[&id]).await?;
-                let found = rows.first().map(|row| node_of(row)).transpose()?.flatten();
+                let found = rows.first().map(node_of).transpose()?.flatten();
                 let owner = found.ok_or_else(buried)?.node.owner;
                 self.owners.insert(node, owner.clone());
                 owner

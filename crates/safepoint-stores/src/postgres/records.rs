@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 
 use super::{
     column::{count, int, stored, text},
-    core::Core,
+    core::{Core, Values},
     failure::Failure,
     limits::{PAGE_BYTES, PAGE_RECORDS},
     nodes::unreadable,
@@ -42,7 +42,7 @@ struct FoundPage {
     last: Option<u64>,
     /// Where the page ends.
     to: u64,
-    records: BTreeMap<u64, (Record, Option<Chain>)>,
+    records: BTreeMap<u64, StoredRecord>,
     /// Why a record cannot be read: the page has that one position then.
     unreadable: Option<String>,
 }
@@ -101,7 +101,10 @@ impl FoundPage {
     }
 }
 
-fn record(row: &Row) -> Result<Option<(u64, (Record, Option<Chain>))>, tokio_postgres::Error> {
+/// A record with the checksum that is stored with it.
+type StoredRecord = (Record, Option<Chain>);
+
+fn record(row: &Row) -> Result<Option<(u64, StoredRecord)>, tokio_postgres::Error> {
     let Some(position) = row.try_get::<_, Option<i64>>(5)? else { return Ok(None) };
     let record = Record {
         path: text(row.try_get(6)?),
@@ -151,7 +154,7 @@ impl Core {
             let (id, first, records) = (stored(session.as_str()), int(from), int(most));
             // Beyond every journal: the sum must not overflow.
             let first = first.min(i64::MAX / 2);
-            let values: super::core::Values<'_> = &[&id, &first, &records, &PAGE_BYTES];
+            let values: Values<'_> = &[&id, &first, &records, &PAGE_BYTES];
             match self.try_page(values).await? {
                 Ok(rows) => return FoundPage::read(&rows, session, (from, most)),
                 Err(why) if most <= 1 => return self.damaged_page(session, from, why).await,
@@ -161,7 +164,7 @@ impl Core {
     }
 
     /// The rows, or why the database cannot read them.
-    async fn try_page(&self, values: super::core::Values<'_>) -> Result<Result<Vec<Row>, String>, Error> {
+    async fn try_page(&self, values: Values<'_>) -> Result<Result<Vec<Row>, String>, Error> {
         let mut tries: Tries = self.tries(Again::Look);
         loop {
             match self.once(&self.rooms.long, &tries, (PAGE, values)).await {

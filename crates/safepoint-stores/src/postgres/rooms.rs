@@ -86,7 +86,7 @@ impl Settings {
         Ok(Room { pool: pool.map_err(|why| Error::Failed(Cause::new(why)))?, answer: statement + SLACK })
     }
 
-    /// What each connection is told first. A commit is durable, unless it says otherwise.
+    /// The first statements of each connection. A commit is durable, unless it says otherwise.
     fn set(&self, statement: Duration) -> String {
         format!(
             "SET search_path TO {}; SET TimeZone TO 'UTC'; SET statement_timeout TO {}; \

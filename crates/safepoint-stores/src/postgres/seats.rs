@@ -62,7 +62,7 @@ impl FoundSeat {
         self.end.ok_or_else(|| Error::Damaged(session, damage()))
     }
 
-    /// The end, whoever holds it.
+    /// The end, also where another node holds it.
     pub(super) fn end(&self) -> Option<&JournalEnd> {
         self.end.as_ref()
     }

@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 use super::{
     column::{count, int, stored, stored_time, text},
-    core::Core,
+    core::{Core, Values},
     leases::Removal,
     limits,
     nodes::{NODE, NODE_COLUMNS, node, unreadable},
@@ -38,6 +38,20 @@ fn session(row: &Row) -> Result<SessionRow, tokio_postgres::Error> {
     Ok(found)
 }
 
+/// Makes a session with all that it begins with, unless there is one.
+const CREATE: &str = "WITH at AS (SELECT coalesce($1, clock_timestamp()) AS now), \
+     made AS (INSERT INTO sessions (id, pool, priority, spread, created, updated, minute, title, label, setup, head, chain, \
+         last_item, waiting, items, touched, due) \
+         SELECT $2, $3, $4, $5, now, now, minute_of(now), $6, $7, $8, $9, $10, $11::bigint, $11, $11, \
+             CASE WHEN $11::bigint > 0 THEN clock_timestamp() END, CASE WHEN $11::bigint > 0 THEN now END \
+         FROM at ON CONFLICT (id) DO NOTHING RETURNING key, created), \
+     recorded AS (INSERT INTO records (session, position, path, kind, version, bytes, chain) \
+         SELECT made.key, r.* FROM made, unnest($12::bigint[], $13::text[], $14::text[], $15::bigint[], $16::bytea[], $17::bytea[]) r), \
+     pushed AS (INSERT INTO items (session, number, client, digest, state, at, bytes) \
+         SELECT made.key, i.number, i.client, i.digest, 0, made.created, i.bytes \
+         FROM made, unnest($18::text[], $19::text[], $20::bytea[]) WITH ORDINALITY i(client, digest, bytes, number)) \
+     SELECT made.created, class_1($21) FROM made";
+
 /// The first item that a push into a new session would refuse.
 fn refused(items: &[NewItem]) -> Option<u64> {
     let is_refused = |(place, item): &(usize, &NewItem)| {
@@ -50,32 +64,24 @@ fn refused(items: &[NewItem]) -> Option<u64> {
 
 impl Core {
     pub(super) async fn create(&self, new: &NewSession) -> Result<SessionRow, Error> {
-        const CREATE: &str = "WITH at AS (SELECT coalesce($1, clock_timestamp()) AS now), \
-             made AS (INSERT INTO sessions (id, pool, priority, spread, created, updated, minute, title, label, setup, head, chain, \
-                 last_item, waiting, items, touched, due) \
-                 SELECT $2, $3, $4, $5, now, now, minute_of(now), $6, $7, $8, $9, $10, $11::bigint, $11, $11, \
-                     CASE WHEN $11::bigint > 0 THEN clock_timestamp() END, CASE WHEN $11::bigint > 0 THEN now END \
-                 FROM at ON CONFLICT (id) DO NOTHING RETURNING key, created), \
-             recorded AS (INSERT INTO records (session, position, path, kind, version, bytes, chain) \
-                 SELECT made.key, r.* FROM made, unnest($12::bigint[], $13::text[], $14::text[], $15::bigint[], $16::bytea[], $17::bytea[]) r), \
-             pushed AS (INSERT INTO items (session, number, client, digest, state, at, bytes) \
-                 SELECT made.key, i.number, i.client, i.digest, 0, made.created, i.bytes \
-                 FROM made, unnest($18::text[], $19::text[], $20::bytea[]) WITH ORDINALITY i(client, digest, bytes, number)) \
-             SELECT made.created, class_1($21) FROM made";
         limits::session(new)?;
-        let id = stored(new.id.as_str());
         if let Some(place) = refused(&new.items) {
-            let found = self.look("SELECT 1 FROM sessions WHERE id = $1", &[&id]).await?;
-            let error = if found.is_empty() {
-                Error::ItemRefused(place)
-            } else {
-                Error::SessionExists(new.id.clone())
-            };
-            return Err(error);
+            let found =
+                self.look("SELECT 1 FROM sessions WHERE id = $1", &[&stored(new.id.as_str())]).await?;
+            let exists = Error::SessionExists(new.id.clone());
+            return Err(if found.is_empty() { Error::ItemRefused(place) } else { exists });
         }
+        let mut row = SessionRow::new(new, jiff::Timestamp::UNIX_EPOCH);
+        let made = self.make(new, &row).await?;
+        let made = made.first().ok_or_else(|| Error::SessionExists(new.id.clone()))?;
+        row.created = made.try_get(0).map_err(unreadable)?;
+        row.updated = row.created;
+        Ok(row)
+    }
+
+    async fn make(&self, new: &NewSession, row: &SessionRow) -> Result<Vec<Row>, Error> {
         let begins = Chain::of(&new.id);
         let spread = i16::from(begins.as_bytes()[0]) % PARTS;
-        let mut row = SessionRow::new(new, jiff::Timestamp::UNIX_EPOCH);
         let mut chains = Vec::new();
         for (position, record) in (0..).zip(&new.records) {
             chains.push(chains.last().unwrap_or(&begins).then(position, record));
@@ -86,41 +92,34 @@ impl Core {
         let clients: Vec<_> = new.items.iter().map(|item| item.client_id.as_deref().map(stored)).collect();
         let digests: Vec<_> = new.items.iter().map(|item| stored(&item.digest)).collect();
         let contents: Vec<&[u8]> = new.items.iter().map(|item| &item.bytes[..]).collect();
-        let (pool, title) = (stored(&new.pool), stored(&new.title));
+        let (id, pool, title) = (stored(new.id.as_str()), stored(&new.pool), stored(&new.title));
         let (label, setup) = (stored(&new.label), stored(&new.setup));
         let (head, items, chain) = (int(row.head), int(new.items.len() as u64), row.chain.as_bytes());
         let (is_durable, now) = (items > 0 || head > 0, self.now());
-        let create = (
-            CREATE,
-            &[
-                &now as _,
-                &id as _,
-                &pool as _,
-                &new.priority as _,
-                &spread as _,
-                &title as _,
-                &label as _,
-                &setup as _,
-                &head as _,
-                &chain as _,
-                &items as _,
-                positions as _,
-                paths as _,
-                kinds as _,
-                versions as _,
-                bytes as _,
-                chains as _,
-                &clients as _,
-                &digests as _,
-                &contents as _,
-                &is_durable as _,
-            ][..],
-        );
-        let made = self.rows(&self.rooms.lanes, Again::Never, create).await?;
-        let made = made.first().ok_or_else(|| Error::SessionExists(new.id.clone()))?;
-        row.created = made.try_get(0).map_err(unreadable)?;
-        row.updated = row.created;
-        Ok(row)
+        let values: Values<'_> = &[
+            &now,
+            &id,
+            &pool,
+            &new.priority,
+            &spread,
+            &title,
+            &label,
+            &setup,
+            &head,
+            &chain,
+            &items,
+            positions,
+            paths,
+            kinds,
+            versions,
+            bytes,
+            chains,
+            &clients,
+            &digests,
+            &contents,
+            &is_durable,
+        ];
+        self.rows(&self.rooms.lanes, Again::Never, (CREATE, values)).await
     }
 
     pub(super) async fn open(&self, id: &SessionId) -> Result<SessionRow, Error> {
@@ -173,7 +172,7 @@ impl Core {
     pub(super) async fn of_session(
         &self,
         id: &SessionId,
-        (sql, values): (&str, super::core::Values<'_>),
+        (sql, values): (&str, Values<'_>),
     ) -> Result<Vec<Row>, Error> {
         let mut rows = self.look(sql, values).await?;
         if rows.is_empty() {

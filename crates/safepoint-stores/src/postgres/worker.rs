@@ -2,7 +2,7 @@
 //!
 //! A store is asked from any runtime, or from one whose clock stands still; its connections live in a runtime of their own.
 //!
-//! **Invariants:** what was asked is done to its end, also where nobody waits for it any more. The thread ends with the last request
+//! **Invariants:** what was asked is done to its end, also where no caller waits for it any more. The thread ends with the last request
 //! after the store is dropped.
 
 use std::{
@@ -70,7 +70,7 @@ impl WeakWorker {
     }
 }
 
-/// Gives an answer to whoever still waits for it.
+/// Gives an answer to its caller, if that one still waits.
 pub(super) fn tell<T>(reply: oneshot::Sender<Result<T, Error>>, answer: Result<T, Error>) {
     if reply.send(answer).is_err() {
         // The caller is gone; what was done is done.

@@ -55,14 +55,15 @@ fn installed() -> Vec<PathBuf> {
 
 /// Whom the server runs as where the tests run as root.
 fn server_user() -> Option<u32> {
-    const NOBODY: u32 = 65_534;
+    /// A user without rights.
+    const UNPRIVILEGED: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
         return None;
     }
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let postgres =
         users.lines().find_map(|line| line.strip_prefix("postgres:")?.split(':').nth(1)?.parse().ok());
-    Some(postgres.unwrap_or(NOBODY))
+    Some(postgres.unwrap_or(UNPRIVILEGED))
 }
 
 /// A server. It ends with this, and with the test program, however that ends.

@@ -17,7 +17,7 @@ use super::{
 
 const RECORDS: u64 = 20;
 
-/// Makes a session of so many records.
+/// Makes a session with its records.
 async fn filled(store: &PostgresStore) {
     let records = (0..RECORDS).map(|number| record(&format!("number {number}"))).collect();
     store.create(NewSession { records, ..NewSession::of("a") }).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_record_that_the_database_cannot_read_is_named_and_alone() {
     database.batch_execute(LARGE).await.unwrap();
     let file: String = database.query_one(FILE, &[]).await.unwrap().get(0);
     cluster.control(&["stop", "--mode=fast"]);
-    // What is large lies in a file of its own.
+    // What is large lies in another file.
     fs::File::options()
         .write(true)
         .open(cluster.folder().join("data").join(file))

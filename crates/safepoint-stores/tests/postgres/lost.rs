@@ -86,7 +86,7 @@ async fn one_is_lost(lost: Lost, after: usize) -> Option<usize> {
     proxy.has_lost().then_some(unknown)
 }
 
-/// A loss at each request of the script: every so many, so that it does not take long, and another place each time that is tried.
+/// A loss at every `step`-th request of the script, so that it does not take long.
 fn at_each_request(lost: Lost, step: usize) {
     let (mut losses, mut unknown) = (0, 0);
     runtime().block_on(async {

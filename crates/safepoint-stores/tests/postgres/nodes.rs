@@ -101,7 +101,7 @@ async fn an_append_beside_a_burial_comes_before_it_or_not_at_all() {
     }
 }
 
-/// S7.48, S7.52: stops of all beside appends and pushes to each: none waits for ever, and each has its intents.
+/// S7.48, S7.52: stops of all beside appends and pushes to each: none waits without end, and each has its intents.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stops_of_many_beside_appends_get_through() {
     const SESSIONS: usize = 24;
@@ -156,7 +156,7 @@ async fn noticed_after(store: &PostgresStore, other: &dyn Store, times: u32) -> 
     let lease = acquire(store, &session, owner(1), TTL).await.unwrap();
     let (sees, mut seen) = mpsc::unbounded_channel();
     let mut changes = store.changes(lease.node());
-    let hears = tokio::spawn(async move {
+    let reader = tokio::spawn(async move {
         while let Some(Ok(change)) = changes.next().await {
             if sees.send((change.changes.stops, Instant::now())).is_err() {
                 return;
@@ -180,7 +180,7 @@ async fn noticed_after(store: &PostgresStore, other: &dyn Store, times: u32) -> 
     }
     drop(seen);
     other.ask_stop(&session, stop()).await.unwrap();
-    hears.in_time("the reader ends").await.unwrap();
+    reader.in_time("the reader ends").await.unwrap();
     after.sort();
     after
 }

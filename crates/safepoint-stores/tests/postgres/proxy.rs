@@ -1,4 +1,4 @@
-//! A way to the server that loses what it is told to lose.
+//! A way to the server that loses what a test wants lost.
 
 use std::{
     io::{Read as _, Write as _},
@@ -74,8 +74,8 @@ fn serve(client: TcpStream, server: TcpStream, way: &Arc<Way>) {
     }
     let is_swallowing = Arc::new(AtomicBool::new(false));
     let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-    let (asks, hears) = (Arc::clone(way), Arc::clone(&is_swallowing));
-    thread::spawn(move || pass_requests(from, to, &asks, &hears));
+    let (asks, swallows) = (Arc::clone(way), Arc::clone(&is_swallowing));
+    thread::spawn(move || pass_requests(from, to, &asks, &swallows));
     let way = Arc::clone(way);
     thread::spawn(move || pass_answers(server, client, &way, &is_swallowing));
 }

@@ -94,7 +94,7 @@ async fn a_crash_of_the_server_loses_and_repeats_nothing_durable() {
     }
 }
 
-/// S7.53: what was recorded and not durable may be lost with the server. Its owner is told, and writes nothing more; the next owner
+/// S7.53: what was recorded and not durable may be lost with the server. Its owner learns it, and writes nothing more; the next owner
 /// continues from what is there.
 #[tokio::test]
 async fn an_owner_that_knows_more_than_the_server_writes_nothing() {
@@ -179,7 +179,7 @@ async fn after_a_restart_each_node_may_beat_before_it_is_buried() {
     assert!(matches!(store.beat(&silent, 0).await, Err(Error::Buried(_))));
 }
 
-/// S7.54: a standby that is promoted is the same store, and as after a restart nobody is buried early.
+/// S7.54: a standby that is promoted is the same store, and as after a restart no node is buried early.
 #[tokio::test]
 async fn a_promoted_standby_is_the_same_store_after_a_gap() {
     const LEASE: Duration = Duration::from_secs(2);
