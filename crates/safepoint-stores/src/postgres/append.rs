@@ -3,13 +3,13 @@
 //! An append says where it begins, by a count and a mark of the one before it, and leaves another mark. Whatever try of it comes
 //! first, the others find another beginning and change nothing.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use safepoint::{
     raw::store::{Appended, Cause, Durability, Lease, Write},
     store::Error,
 };
-use tokio::{sync::oneshot, time::Instant};
+use tokio::sync::oneshot;
 
 use super::{
     column::{int, text},
@@ -171,7 +171,7 @@ impl Core {
     }
 
     async fn ask_until_known(&self, job: &AppendJob, lost: Option<AppendPlan>) -> Result<Appended, Error> {
-        let mut tries = job.tries();
+        let mut tries = job.tries().after_one(lost.is_some());
         let mark = lost.as_ref().map_or_else(limits::made_up, |plan| plan.to.mark);
         let mut doubt = lost;
         loop {
@@ -190,10 +190,14 @@ impl Core {
                     self.seats.put(&job.lease, plan.to);
                     return Ok(appended);
                 }
-                Ok(Tried::Elsewhere) => match self.judge(job, &plan, doubt.is_some()).await? {
-                    Some(appended) => return Ok(appended),
-                    None => doubt = None,
-                },
+                Ok(Tried::Elsewhere) => {
+                    let judged = self.judge(job, &plan, doubt.is_some()).await;
+                    if let Some(appended) = judged.map_err(|error| in_doubt(error, doubt.is_some()))? {
+                        return Ok(appended);
+                    }
+                    // It was not written, and no earlier try of it can be any more.
+                    (doubt, tries) = (None, job.tries());
+                }
                 Err(failure) => {
                     if matches!(failure, Failure::Lost(_)) {
                         doubt = Some(plan);
@@ -273,6 +277,14 @@ impl Core {
         }
         let decided: Vec<String> = row.try_get(1)?;
         Ok(Tried::Done(plan.appended(decided.into_iter().map(|id| text(id).into()).collect())))
+    }
+}
+
+/// The error of a look that was to show what became of an append, where an earlier try of it may have been written.
+fn in_doubt(error: Error, is_in_doubt: bool) -> Error {
+    match error {
+        Error::Failed(cause) | Error::Busy(cause) if is_in_doubt => Error::Unknown(cause),
+        error => error,
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     future::pending,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::{
@@ -19,7 +19,7 @@ use safepoint::{
 };
 use tokio::{
     sync::{oneshot, watch},
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 use tokio_postgres::AsyncMessage;
 

@@ -5,22 +5,19 @@
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex},
-    time::Duration,
+    time::Instant,
 };
 
-use deadpool_postgres::{Object, Timeouts};
+use deadpool_postgres::Object;
 use jiff::Timestamp;
 use safepoint::{raw::store::Cause, store::Error};
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout},
-};
+use tokio::{sync::watch, time::timeout};
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     address::Address,
     column::stored_time,
-    failure::{Failure, of_pool},
+    failure::Failure,
     lock,
     options::{PostgresOptions, StoreClock},
     owners::Owners,
@@ -115,8 +112,9 @@ impl Core {
         (sql, values): (&str, Values<'_>),
     ) -> Result<Vec<Row>, Failure> {
         let tried = self.try_once(room, tries, (sql, values)).await;
-        if let Err(Failure::Unreachable(_) | Failure::Lost(_)) = &tried {
-            self.rooms.identity.gap();
+        match &tried {
+            Err(Failure::Unreachable(_) | Failure::Lost(_)) => self.rooms.identity.gap(),
+            Ok(_) | Err(_) => self.rooms.identity.answers(),
         }
         tried
     }
@@ -127,10 +125,7 @@ impl Core {
         tries: &Tries,
         (sql, values): (&str, Values<'_>),
     ) -> Result<Vec<Row>, Failure> {
-        /// For the set-up of a connection, with the look at who the server is.
-        const CREATE: Duration = Duration::from_secs(4);
-        let waits = Timeouts { wait: Some(tries.left()), create: Some(CREATE), recycle: Some(CREATE) };
-        let connection = room.pool.timeout_get(&waits).await.map_err(of_pool)?;
+        let connection = room.connection(tries.left()).await?;
         let asked = async {
             // A statement that could not be prepared was not done.
             let prepared = connection.prepare_cached(sql).await.map_err(|error| match error.into() {
@@ -153,7 +148,7 @@ impl Core {
 
     /// Several statements as one message, with their own transaction.
     pub(super) async fn batch(&self, sql: &str) -> Result<(), Failure> {
-        let connection = self.rooms.long.pool.get().await.map_err(of_pool)?;
+        let connection = self.rooms.long.connection(self.options.patience).await?;
         let done = connection.batch_execute(sql).await;
         // Whatever became of the transaction, it ends with the connection.
         drop(Object::take(connection));

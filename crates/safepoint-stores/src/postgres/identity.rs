@@ -1,9 +1,11 @@
 //! Which server the connections lead to, and since when without a gap.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use deadpool_postgres::{ClientWrapper, HookError};
-use tokio::time::Instant;
 
 use super::lock;
 
@@ -25,6 +27,8 @@ struct KnownServer {
     timeline: String,
     /// When it last could not be reached, or was found to be another one.
     gap: Option<Instant>,
+    /// Whether the last request found it away.
+    is_away: bool,
 }
 
 impl Identity {
@@ -62,7 +66,17 @@ impl Identity {
 
     /// The server could not be reached, perhaps by no process.
     pub(super) fn gap(&self) {
-        lock(&self.known).gap = Some(Instant::now());
+        let mut known = lock(&self.known);
+        (known.gap, known.is_away) = (Some(Instant::now()), true);
+    }
+
+    /// The server has answered.
+    pub(super) fn answers(&self) {
+        lock(&self.known).is_away = false;
+    }
+
+    pub(super) fn is_away(&self) -> bool {
+        lock(&self.known).is_away
     }
 
     /// Whether it could be reached for so long.

@@ -11,6 +11,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Instant,
 };
 
 use futures_util::future::BoxFuture;
@@ -42,7 +43,14 @@ const MOST_BYTES: usize = 8 << 20;
 /// What a lane does.
 enum LaneJob {
     Append(Box<AppendJob>),
-    Other(BoxFuture<'static, ()>),
+    Other(OtherJob),
+}
+
+/// A change that is no append.
+struct OtherJob {
+    asked: Instant,
+    /// Does it, or says this error.
+    work: Box<dyn FnOnce(Option<Error>) -> BoxFuture<'static, ()> + Send>,
 }
 
 /// One lane.
@@ -85,7 +93,15 @@ impl WriteLane {
         question: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
-        self.send(LaneJob::Other(Box::pin(async move { tell(reply, question.await) })));
+        let work = Box::new(move |error: Option<Error>| -> BoxFuture<'static, ()> {
+            Box::pin(async move {
+                match error {
+                    Some(error) => tell(reply, Err(error)),
+                    None => tell(reply, question.await),
+                }
+            })
+        });
+        self.send(LaneJob::Other(OtherJob { asked: Instant::now(), work }));
         answer_of(answer)
     }
 
@@ -126,7 +142,7 @@ impl RunningLane {
     async fn run(mut self) {
         while let Some(job) = self.job().await {
             match job {
-                LaneJob::Other(work) => work.await,
+                LaneJob::Other(job) => (job.work)(self.too_late(job.asked)).await,
                 LaneJob::Append(first) => {
                     let shared = self.share(*first);
                     // Relaxed: see where it is counted up.
@@ -135,6 +151,13 @@ impl RunningLane {
                 }
             }
         }
+    }
+
+    /// While the database is away, what has waited for its turn so long already is not asked any more.
+    fn too_late(&self, asked: Instant) -> Option<Error> {
+        let is_late = self.core.rooms.identity.is_away() && asked.elapsed() > self.core.options.patience;
+        let why = "the database cannot be reached: those who asked before have waited in vain";
+        is_late.then(|| Error::Failed(Cause::new(why)))
     }
 
     async fn job(&mut self) -> Option<LaneJob> {

@@ -2,18 +2,35 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts,
+};
 use safepoint::{raw::store::Cause, store::Error};
 use tokio_postgres::{Client, Config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{address::Address, identity::Identity, tls};
+use super::{
+    address::Address,
+    failure::{Failure, of_pool},
+    identity::Identity,
+    tls,
+};
 
 /// Connections for requests of one kind.
 pub(super) struct Room {
-    pub(super) pool: Pool,
+    pool: Pool,
     /// How long an answer may take.
     pub(super) answer: Duration,
+}
+
+impl Room {
+    /// A connection, waited for no longer than this while others use them.
+    pub(super) async fn connection(&self, wait: Duration) -> Result<Object, Failure> {
+        /// For the set-up of a connection, with the look at who the server is.
+        const CREATE: Duration = Duration::from_secs(4);
+        let waits = Timeouts { wait: Some(wait), create: Some(CREATE), recycle: Some(CREATE) };
+        self.pool.timeout_get(&waits).await.map_err(of_pool)
+    }
 }
 
 /// All connections of a store.

@@ -74,7 +74,7 @@ impl Core {
             format!("EXISTS (SELECT 1 FROM meta WHERE version = {found})")
         };
         let sql = format!(
-            "BEGIN; SET LOCAL statement_timeout TO 0; SELECT pg_advisory_xact_lock({LOCK}, hashtext(current_setting('search_path'))); \
+            "BEGIN; SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO '60s'; SELECT pg_advisory_xact_lock({LOCK}, hashtext(current_setting('search_path'))); \
              CREATE SCHEMA IF NOT EXISTS {}; \
              DO $do$ BEGIN IF NOT ({is_as_found}) THEN \
              RAISE EXCEPTION 'another process was first' USING ERRCODE = 'serialization_failure'; END IF; END $do$; \

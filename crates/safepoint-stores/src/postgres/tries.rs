@@ -1,9 +1,9 @@
 //! How often a request is asked, and what is said in the end.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use safepoint::store::Error;
-use tokio::time::{Instant, sleep};
+use safepoint::{raw::store::Cause, store::Error};
+use tokio::time::sleep;
 
 use super::failure::Failure;
 
@@ -40,6 +40,12 @@ impl Tries {
     /// With this time for the answer of each try.
     pub(super) fn answered_within(self, answer: Duration) -> Self {
         Self { answer: Some(answer), ..self }
+    }
+
+    /// With an earlier try that may have been done, if there was one.
+    pub(super) fn after_one(self, is_lost: bool) -> Self {
+        let doubt = is_lost.then(|| Error::Unknown(Cause::new("an answer of the database was lost")));
+        Self { doubt, ..self }
     }
 
     pub(super) fn left(&self) -> Duration {

@@ -12,7 +12,7 @@ use futures_util::{
 use safepoint::{
     ids::SessionId,
     raw::store::{Among, ApprovalsToWithdraw, Durability, Lease, Liveness, NewSession, StopIntent, Write},
-    store::{Error, NewNode, Store},
+    store::{Error, NewNode, OwnerProcess, Store},
 };
 use safepoint_stores::PostgresStore;
 use safepoint_testkit::{
@@ -107,9 +107,11 @@ async fn stops_of_many_beside_appends_get_through() {
     const SESSIONS: usize = 24;
     const STOPS: u64 = 30;
     const APPENDS: u64 = 40;
-    let (_, _, outside) = world();
-    let [store, other] = fresh(outside);
-    let node = store.join(NewNode::of(owner(1), TTL)).await.unwrap();
+    const DEADLOCKS: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    let cluster = Cluster::start(&[]);
+    let [store, other] =
+        [0, 1].map(|_| Arc::new(PostgresStore::open(&cluster.address()).unwrap()) as Arc<dyn Store>);
+    let node = store.join(NewNode::of(OwnerProcess::here(), TTL)).await.unwrap();
     // In one order made, in another one taken.
     let ids: Vec<SessionId> =
         (0..SESSIONS).map(|number| format!("{}", number * 7 % SESSIONS).into()).collect();
@@ -146,6 +148,8 @@ async fn stops_of_many_beside_appends_get_through() {
         assert_eq!(store.stops(lease.session(), 0).await.unwrap().len() as u64, STOPS);
         assert_eq!(store.open(lease.session()).await.unwrap().head, APPENDS);
     }
+    let deadlocks: i64 = cluster.connect().await.query_one(DEADLOCKS, &[]).await.unwrap().get(0);
+    assert_eq!(deadlocks, 0, "one waited for another in a circle");
 }
 
 /// How long each of these many changes took to reach the node, the shortest first.
@@ -207,6 +211,29 @@ async fn what_is_not_noticed_is_found_by_a_look() {
     let other = open(&schema, &outside);
     let after = noticed_after(&store, &other, 5).await;
     assert!(after[2] > Duration::from_millis(60), "a notice came through: {after:?}");
+}
+
+/// S7.52, S7.1: appends of many sessions that wait share a statement, and its commit.
+#[tokio::test]
+async fn appends_that_wait_share_a_commit() {
+    const SESSIONS: usize = 64;
+    const NEWEST: &str = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+    let cluster = Cluster::start(&["autovacuum = off"]);
+    let store = PostgresStore::open(&cluster.address()).unwrap();
+    let mut leases = Vec::new();
+    for number in 0..SESSIONS {
+        let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
+        leases.push(acquire(&store, &session, OwnerProcess::here(), TTL).await.unwrap());
+    }
+    let database = cluster.connect().await;
+    let newest = async || database.query_one(NEWEST, &[]).await.unwrap().get::<_, i64>(0);
+    let before = newest().await;
+    let appends = leases.iter().map(|lease| store.append(lease, says("said"), Durability::Durable));
+    for appended in join_all(appends).await {
+        assert_eq!(appended.unwrap().first, 0);
+    }
+    let transactions = newest().await - before;
+    assert!(transactions < SESSIONS as i64 / 3, "{transactions} transactions for {SESSIONS} appends");
 }
 
 /// S7.52: appends of many sessions that wait share a statement, and one that cannot be done takes nothing of the others with it.

@@ -17,7 +17,7 @@ use safepoint::{
 };
 use safepoint_stores::{PostgresStore, postgres::PostgresOptions};
 use safepoint_testkit::{
-    store_suite::{acquire, owner, record},
+    store_suite::{acquire, item, owner, record},
     wait,
 };
 
@@ -136,6 +136,11 @@ async fn a_server_that_is_away_is_waited_for_and_comes_back() {
     assert!(!append.is_uncertain(), "{append}");
     let beat = store.beat(lease.node(), 0).await.unwrap_err();
     assert!(!beat.is_uncertain(), "{beat}");
+    // Those that wait for one another wait no longer than one.
+    let pushes = (0..20).map(|number| store.push(lease.session(), item(&number.to_string(), "more")));
+    for pushed in join_all(pushes).await {
+        assert!(matches!(&pushed, Err(error) if !error.is_uncertain()), "{pushed:?}");
+    }
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     cluster.control(&["start"]);
     store.beat(lease.node(), 0).await.unwrap();
@@ -148,7 +153,7 @@ async fn buried_after(store: &PostgresStore, node: &safepoint::ids::NodeId, sinc
         let buried = store.bury().await.unwrap();
         (!buried.is_empty()).then_some(buried)
     });
-    assert_eq!(buried.await, [node.clone()]);
+    assert_eq!(buried.await.first(), Some(node));
     since.elapsed()
 }
 
