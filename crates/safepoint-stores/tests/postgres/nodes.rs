@@ -105,7 +105,7 @@ async fn an_append_beside_a_burial_comes_before_it_or_not_at_all() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stops_of_many_beside_appends_get_through() {
     const SESSIONS: usize = 24;
-    const STOPS: u64 = 30;
+    const STOPS: usize = 30;
     const APPENDS: u64 = 40;
     const DEADLOCKS: &str = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
     let cluster = Cluster::start(&[]);
@@ -133,19 +133,25 @@ async fn stops_of_many_beside_appends_get_through() {
             Ok::<_, Error>(())
         }
     };
-    let stops = async {
-        for turn in 0..STOPS {
-            let among =
-                if turn % 2 == 0 { Among::Held } else { Among::These(ids.iter().rev().cloned().collect()) };
-            assert_eq!(other.ask_stops(among, stop()).await?, SESSIONS as u64);
+    let stops = |among: Among| {
+        let other = Arc::clone(&other);
+        async move {
+            for _ in 0..STOPS {
+                assert_eq!(other.ask_stops(among.clone(), stop()).await?, SESSIONS as u64);
+            }
+            Ok::<_, Error>(())
         }
-        Ok::<_, Error>(())
     };
-    let (appended, asked) = join(try_join_all(leases.iter().enumerate().map(write)), stops).await;
+    let these = Among::These(ids.iter().rev().cloned().collect());
+    let (appended, asked) = join(
+        try_join_all(leases.iter().enumerate().map(write)),
+        try_join_all([Among::Held, these].map(stops)),
+    )
+    .await;
     appended.unwrap();
     asked.unwrap();
     for lease in &leases {
-        assert_eq!(store.stops(lease.session(), 0).await.unwrap().len() as u64, STOPS);
+        assert_eq!(store.stops(lease.session(), 0).await.unwrap().len(), 2 * STOPS);
         assert_eq!(store.open(lease.session()).await.unwrap().head, APPENDS);
     }
     let deadlocks: i64 = cluster.connect().await.query_one(DEADLOCKS, &[]).await.unwrap().get(0);
@@ -155,7 +161,7 @@ async fn stops_of_many_beside_appends_get_through() {
 /// How long each of these many changes took to reach the node, the shortest first.
 async fn noticed_after(store: &PostgresStore, other: &dyn Store, times: u32) -> Vec<Duration> {
     /// Requests that take longer than the look that follows a change at once.
-    const PAUSE: usize = 10;
+    const PAUSE: usize = 5;
     let session = store.create(NewSession::of("a")).await.unwrap().id;
     let lease = acquire(store, &session, owner(1), TTL).await.unwrap();
     let (sees, mut seen) = mpsc::unbounded_channel();
@@ -197,7 +203,7 @@ async fn a_notice_comes_before_the_next_look() {
     let (store, other) = (open(&schema, &outside), open(&schema, &outside));
     let after = noticed_after(&store, &other, 21).await;
     // Without notices each would be found by the look that comes 200 ms after the one before.
-    assert!(after[10] < Duration::from_millis(120), "{after:?}");
+    assert!(after[18] < Duration::from_millis(150), "{after:?}");
 }
 
 /// S7.44: where notices are lost, what others do is found by a look.
@@ -209,8 +215,8 @@ async fn what_is_not_noticed_is_found_by_a_look() {
     proxy.be_deaf();
     let store = PostgresStore::open_with(&through(&proxy), options(&schema, &outside)).unwrap();
     let other = open(&schema, &outside);
-    let after = noticed_after(&store, &other, 5).await;
-    assert!(after[2] > Duration::from_millis(60), "a notice came through: {after:?}");
+    let after = noticed_after(&store, &other, 11).await;
+    assert!(after[10] > Duration::from_millis(100), "a notice came through: {after:?}");
 }
 
 /// S7.52, S7.1: appends of many sessions that wait share a statement, and its commit.
