@@ -221,8 +221,8 @@ impl Store for PostgresStore {
         changes::changes(&self.core, &self.worker, node.id().clone())
     }
 
-    fn due(&self, most: usize) -> StoreFuture<'_, Vec<Due>> {
-        self.ask(|core| async move { core.due(most).await })
+    fn due(&self, most: usize, pools: Vec<String>) -> StoreFuture<'_, Vec<Due>> {
+        self.ask(|core| async move { core.due(most, &pools).await })
     }
 
     fn unpark(&self, session: &SessionId) -> StoreFuture<'_, ()> {

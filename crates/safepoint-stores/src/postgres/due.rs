@@ -15,11 +15,12 @@ use super::{
 };
 
 impl Core {
-    pub(super) async fn due(&self, most: usize) -> Result<Vec<Due>, Error> {
+    pub(super) async fn due(&self, most: usize, pools: &[String]) -> Result<Vec<Due>, Error> {
         // The rows of an update have no order.
-        const CALL: &str = "SELECT * FROM due_1($1, $2) ORDER BY _priority, _since, _id";
+        const CALL: &str = "SELECT * FROM due_1($1, $2, $3) ORDER BY _priority, _since, _id";
         let (most, now) = (int(most as u64), self.now());
-        let rows = self.rows(&self.rooms.short, Again::Never, (CALL, &[&most, &now])).await?;
+        let pools: Vec<_> = pools.iter().map(|pool| stored(pool)).collect();
+        let rows = self.rows(&self.rooms.short, Again::Never, (CALL, &[&most, &pools, &now])).await?;
         let read = |row: &Row| {
             Ok(Due {
                 session: text(row.try_get(0)?).into(),

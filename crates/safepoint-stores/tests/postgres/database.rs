@@ -165,7 +165,7 @@ async fn a_role_that_the_guide_describes_is_enough() {
     let store = PostgresStore::open_with(&address, checks).unwrap();
     let session =
         store.create(NewSession { items: vec![item("1", "hello")], ..NewSession::of("a") }).await.unwrap().id;
-    assert_eq!(store.due(10).await.unwrap().len(), 1);
+    assert_eq!(store.due(10, Vec::new()).await.unwrap().len(), 1);
     let lease = acquire(&store, &session, owner(1), TTL).await.unwrap();
     let writes = vec![Write::TakeItem(1), Write::Record(record("said"))];
     store.append(&lease, writes, Durability::Durable).await.unwrap();
@@ -273,7 +273,7 @@ async fn a_text_with_nul_is_kept_as_it_is() {
     };
     let lease = store.join(node.clone()).await.unwrap();
     assert_eq!(other.nodes().await.unwrap()[0].node, node);
-    assert_eq!(other.due(1).await.unwrap()[0].pool, ODD);
+    assert_eq!(other.due(1, vec![ODD.into()]).await.unwrap()[0].pool, ODD);
     let lease = store.acquire(&session, &lease).await.unwrap();
     let said = Record { path: ODD.into(), kind: ODD.into(), ..record("said") };
     let asked = NewApproval {

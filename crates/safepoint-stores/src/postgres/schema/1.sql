@@ -618,7 +618,7 @@ BEGIN
 END $$;
 
 -- A session that somebody else has locked is named the next time.
-CREATE FUNCTION due_1(_most bigint, _now timestamptz)
+CREATE FUNCTION due_1(_most bigint, _pools text[], _now timestamptz)
     RETURNS TABLE (_id text, _pool text, _priority smallint, _tries smallint, _since timestamptz) LANGUAGE plpgsql AS $$
 DECLARE
     _at timestamptz := coalesce(_now, clock_timestamp());
@@ -628,6 +628,7 @@ BEGIN
         FROM (SELECT key FROM sessions
             WHERE due IS NOT NULL AND parked IS NULL AND due <= _at
                 AND (hinted IS NULL OR hinted > _at OR hinted <= _at - interval '5 seconds')
+                AND (pool = '' OR pool = ANY (_pools))
             ORDER BY priority, due, id LIMIT _most FOR UPDATE SKIP LOCKED) d
         WHERE s.key = d.key RETURNING s.id, s.pool, s.priority, s.tries, s.due;
 END $$;
