@@ -25,6 +25,8 @@ pub enum PlayStep {
     Create(SessionId, Vec<NewItem>),
     /// A session is removed.
     Remove(SessionId),
+    /// A session is removed, unless something of it runs or waits.
+    RemoveIfAtRest(SessionId),
     /// A process joins as a node, under its number as a name.
     Join(u32),
     /// The newest node of a process beats.
@@ -191,6 +193,7 @@ impl Player {
                 in_words(store.create(new).await)
             }
             PlayStep::Remove(session) => in_words(store.remove(session).await),
+            PlayStep::RemoveIfAtRest(session) => in_words(store.remove_if_at_rest(session).await),
             PlayStep::Join(pid) => {
                 // Two players of the same steps name their nodes alike.
                 let id = format!("node-{}", self.joined).into();

@@ -84,7 +84,7 @@ fn questions(a: &SessionId) -> Vec<PlayStep> {
 
 /// Its owner dies, and another one takes it and gives it back.
 fn second_owner(a: &SessionId, b: SessionId) -> Vec<PlayStep> {
-    use PlayStep::{Acquire, Append, Beat, Due, Join, Release, Remove, Say};
+    use PlayStep::{Acquire, Append, Beat, Due, Join, Release, Remove, RemoveIfAtRest, Say};
     let resumes = vec![
         Write::OpenInbox,
         Write::Title("a title".into()),
@@ -96,6 +96,7 @@ fn second_owner(a: &SessionId, b: SessionId) -> Vec<PlayStep> {
         Say(1, Liveness::Dead),
         Acquire(a.clone(), 2),
         Beat(1),
+        RemoveIfAtRest(a.clone()),
         Append(a.clone(), Which::First, vec![Write::Record(record("late"))], Durability::Durable),
         write(a, resumes),
         Due(10),
