@@ -73,6 +73,7 @@ fn step() -> impl Strategy<Value = PlayStep> {
         2 => (session(), vec(push(), 0..4))
             .prop_map(|(session, items)| PlayStep::Create(session, items)),
         1 => session().prop_map(PlayStep::Remove),
+        1 => session().prop_map(PlayStep::RemoveIfAtRest),
         3 => (1..3_u32).prop_map(PlayStep::Join),
         2 => (1..3_u32).prop_map(PlayStep::Beat),
         1 => (1..3_u32, select(vec![Leaving::Draining, Leaving::Gone]))
