@@ -7,8 +7,9 @@
 //!                 Reader: catches up with the journal, ends, shows that it is there
 //! ```
 //!
-//! **Invariants**: one writes to an outlet at a time: its reader's connection, or the fan while that reader attends it; what a
-//! client did not take of a chunk goes to it before anything else; a client that takes nothing costs the others nothing.
+//! **Invariants**: one writes to an outlet at a time: its reader's connection, or the fan while that reader attends it, and none behind
+//! the end of the body; what a client did not take of a chunk goes to it before anything else; a client that takes nothing costs the
+//! others nothing.
 
 mod outlet;
 
@@ -380,6 +381,25 @@ mod tests {
         let sent = (0..back.place.next).map(|at| format!("[{at}]{}", "x".repeat(16 << 10)));
         let chunks: String = sent.map(|text| format!("{:x}\r\n{text}\r\n", text.len())).collect();
         assert!(read == format!("{chunks}b\r\nand the end\r\n"), "{} bytes", read.len());
+    }
+
+    /// S13.45: behind the end of a body nothing is written, though its reader has not left yet; what the client had not taken is before it.
+    #[tokio::test]
+    async fn what_has_ended_is_written_to_no_more() {
+        let tail = Arc::new(Tail::default());
+        drop(tail.join());
+        let (mut client, outlet) = connect().await;
+        let attends = attend(&tail, outlet.clone(), FIRST);
+        tail.show(frame("seen", None));
+        assert_eq!(read_until(&mut client, "seen\r\n").await, "4\r\nseen\r\n");
+        timeout(WITHIN, outlet.end()).await.unwrap().unwrap();
+        tail.show(frame("secret", None));
+        let back = timeout(WITHIN, attends).await.unwrap().unwrap().unwrap();
+        assert_eq!(back.why, FanEnd::Look);
+        drop(outlet);
+        let mut rest = String::new();
+        timeout(WITHIN, client.read_to_string(&mut rest)).await.unwrap().unwrap();
+        assert_eq!(rest, "0\r\n\r\n");
     }
 
     /// S13.7: a reader for which nothing came for its time comes back to show that it is there.

@@ -25,11 +25,19 @@ struct OutletParts {
     socket: TcpStream,
     /// What writes to it belongs to this.
     scope: Scope,
-    /// What the client did not take of a chunk of the fan. Held for one look; no other lock is taken under it.
-    rest: Mutex<Bytes>,
+    /// Held while the fan writes a chunk, which waits for nothing; no other lock is taken under it.
+    body: Mutex<OutletBody>,
 }
 
-/// How much of a chunk a client took. Exhaustive: all, not all, or it has gone.
+/// How far the body of an answer is. Exhaustive: more may come behind what the client did not take of a chunk of the fan, or
+/// nothing comes any more.
+#[derive(Debug)]
+enum OutletBody {
+    Open { rest: Bytes },
+    Ended,
+}
+
+/// How much of a chunk a client took. Exhaustive: all, not all, or nothing is for it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     Whole,
@@ -40,7 +48,8 @@ pub(super) enum Taken {
 impl Outlet {
     /// An outlet to this client, for a server of this scope.
     pub(crate) fn new(socket: TcpStream, scope: Scope) -> Self {
-        Self(Arc::new(OutletParts { socket, scope, rest: Mutex::default() }))
+        let body = Mutex::new(OutletBody::Open { rest: Bytes::new() });
+        Self(Arc::new(OutletParts { socket, scope, body }))
     }
 
     pub(super) fn scope(&self) -> &Scope {
@@ -66,7 +75,10 @@ impl Outlet {
     /// # Cancel safety
     /// A part of it may have been written.
     pub(crate) async fn write(&self, piece: &[u8]) -> io::Result<()> {
-        let rest = mem::take(&mut *self.rest());
+        let rest = match &mut *self.body() {
+            OutletBody::Open { rest } => mem::take(rest),
+            OutletBody::Ended => return Ok(()),
+        };
         self.write_all(&rest).await?;
         if piece.is_empty() {
             return Ok(());
@@ -74,7 +86,7 @@ impl Outlet {
         self.write_all(&chunk(&[piece])).await
     }
 
-    /// Says that the body has ended.
+    /// Writes what was left, and that the body has ended: the fan writes nothing behind that, whatever its reader does.
     ///
     /// # Errors
     /// As for [`write_head`](Self::write_head).
@@ -82,7 +94,12 @@ impl Outlet {
     /// # Cancel safety
     /// A part of it may have been written.
     pub(crate) async fn end(&self) -> io::Result<()> {
-        self.write_all(LAST_CHUNK).await
+        let body = mem::replace(&mut *self.body(), OutletBody::Ended);
+        if let OutletBody::Open { rest } = body {
+            self.write_all(&rest).await?;
+            self.write_all(LAST_CHUNK).await?;
+        }
+        Ok(())
     }
 
     /// Waits until the client has closed its side. What it sends is dropped: this answer is the last one.
@@ -120,6 +137,8 @@ impl Outlet {
 
     /// Writes as much of a chunk as the client takes now, and keeps the rest.
     pub(super) fn write_now(&self, chunk: &Bytes) -> Taken {
+        let mut body = self.body();
+        let OutletBody::Open { rest } = &mut *body else { return Taken::Gone };
         let count = match self.0.socket.try_write(chunk) {
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
@@ -128,12 +147,12 @@ impl Outlet {
         if count == chunk.len() {
             return Taken::Whole;
         }
-        *self.rest() = chunk.slice(count..);
+        *rest = chunk.slice(count..);
         Taken::Part
     }
 
-    fn rest(&self) -> MutexGuard<'_, Bytes> {
-        self.0.rest.lock().expect("no code under this lock panics")
+    fn body(&self) -> MutexGuard<'_, OutletBody> {
+        self.0.body.lock().expect("no code under this lock panics")
     }
 }
 
