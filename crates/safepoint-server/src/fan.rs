@@ -198,37 +198,39 @@ async fn pass(tail: &Tail, readers: Vec<FanReader>) -> Vec<FanReader> {
     let now = Instant::now();
     let mut stay = Vec::with_capacity(readers.len());
     // Nearly all are at the same place: what comes next is made once.
-    let mut made: Option<(FramePlace, FanStep)> = None;
+    let mut made: Vec<(FramePlace, FanStep)> = Vec::new();
     for (at, mut reader) in readers.into_iter().enumerate() {
         if at % IN_TURN == IN_TURN - 1 {
             yield_now().await;
         }
-        loop {
-            if made.as_ref().is_none_or(|(from, _)| *from != reader.place) {
-                made = Some((reader.place, FanStep::next(tail, reader.place)));
-            }
-            let Some((_, step)) = &made else { break };
-            let end = match step {
-                FanStep::Nothing => None,
-                FanStep::Look => Some(FanEnd::Look),
-                FanStep::Write { chunk, place, is_more } => {
+        let end = loop {
+            let known = made.iter().position(|(from, _)| *from == reader.place);
+            let step = known.unwrap_or_else(|| {
+                made.push((reader.place, FanStep::next(tail, reader.place)));
+                made.len() - 1
+            });
+            match &made[step].1 {
+                FanStep::Nothing => break None,
+                FanStep::Look => break Some(FanEnd::Look),
+                FanStep::Write { chunk, place } => {
                     reader.place = *place;
-                    let taken = if chunk.is_empty() { Taken::Whole } else { reader.outlet.write_now(chunk) };
-                    reader.read = if chunk.is_empty() { reader.read } else { now };
-                    match taken {
-                        Taken::Whole if *is_more => continue,
-                        Taken::Whole => None,
-                        Taken::Part => Some(FanEnd::Rest),
+                    if chunk.is_empty() {
+                        continue;
+                    }
+                    reader.read = now;
+                    match reader.outlet.write_now(chunk) {
+                        // Until there is nothing: that no more comes is known behind the last frame alone.
+                        Taken::Whole => {}
+                        Taken::Part => break Some(FanEnd::Rest),
                         // Its connection sees that itself.
-                        Taken::Gone => Some(FanEnd::Look),
+                        Taken::Gone => break Some(FanEnd::Look),
                     }
                 }
-            };
-            match end {
-                Some(why) => reader.comes_back(why),
-                None => stay.push(reader),
             }
-            break;
+        };
+        match end {
+            Some(why) => reader.comes_back(why),
+            None => stay.push(reader),
         }
     }
     stay
@@ -238,7 +240,7 @@ async fn pass(tail: &Tail, readers: Vec<FanReader>) -> Vec<FanReader> {
 /// the reader knows.
 enum FanStep {
     Nothing,
-    Write { chunk: Bytes, place: FramePlace, is_more: bool },
+    Write { chunk: Bytes, place: FramePlace },
     Look,
 }
 
@@ -260,9 +262,7 @@ impl FanStep {
                 pieces.push(&*frame.bytes);
             }
         }
-        let chunk = chunk(&pieces);
-        let is_more = chunk.len() >= PIECE;
-        Self::Write { chunk, place: to, is_more }
+        Self::Write { chunk: chunk(&pieces), place: to }
     }
 }
 
@@ -381,6 +381,22 @@ mod tests {
         let sent = (0..back.place.next).map(|at| format!("[{at}]{}", "x".repeat(16 << 10)));
         let chunks: String = sent.map(|text| format!("{:x}\r\n{text}\r\n", text.len())).collect();
         assert!(read == format!("{chunks}b\r\nand the end\r\n"), "{} bytes", read.len());
+    }
+
+    /// S13.12: that no more comes is seen behind the last frame, also where both came at once.
+    #[tokio::test]
+    async fn the_end_is_seen_behind_the_last_frame() {
+        let tail = Arc::new(Tail::default());
+        drop(tail.join());
+        let (mut client, outlet) = connect().await;
+        let attends = attend(&tail, outlet, FIRST);
+        tail.show(frame("first", None));
+        read_until(&mut client, "first").await;
+        // There is one thread: the fan looks after both.
+        tail.show(frame("last", None));
+        tail.close();
+        let back = timeout(WITHIN, attends).await.unwrap().unwrap().unwrap();
+        assert_eq!((back.why, back.place.next), (FanEnd::Look, 2));
     }
 
     /// S13.45: behind the end of a body nothing is written, though its reader has not left yet; what the client had not taken is before it.
