@@ -21,6 +21,8 @@ use super::{
 };
 
 const IDLE: Duration = Duration::from_millis(100);
+/// How often an item comes as late as it can.
+const LATE: usize = 8;
 
 fn id() -> SessionId {
     SessionId::from("s")
@@ -94,6 +96,28 @@ async fn a_session_that_was_stopped_here_wants_no_owner() {
             assert!(!is_due(&store).await, "stop {at}: nothing is to be done");
         }
     }
+}
+
+/// S6.8, S7.47: what comes when a session that was only idle has just ended is for its next owner, which it wants at once.
+#[tokio::test]
+async fn what_comes_behind_an_idle_end_wants_an_owner() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut left = 0;
+    for at in 0..LATE {
+        let file = SqliteStore::open(folder.path().join(format!("{at}.db"))).unwrap();
+        for store in [Arc::new(MemoryStore::default()) as Arc<dyn Store>, Arc::new(file)] {
+            let desk = Desk::new([Reply::text("late")]);
+            let session = open_here(desk.chat(), &store).await.unwrap();
+            drop(session.stop(SessionStop::when_idle_for(Duration::ZERO)));
+            let late = session.push("late".to_owned()).unwrap();
+            session.done().in_time("the end").await;
+            let is_left = late.outcome().await == ItemOutcome::Unhandled;
+            let waits = !store.inbox(&id()).await.unwrap().is_empty();
+            assert_eq!((waits, is_due(&store).await), (is_left, is_left));
+            left += usize::from(is_left);
+        }
+    }
+    assert!(left > 0, "each of them came before the end");
 }
 
 /// S13.50: a session that is not there is made by its opening, unless the program wants one that is there alone.

@@ -203,7 +203,7 @@ impl OpenSession {
     /// How the items that were pushed here have ended, by their numbers.
     pub(crate) fn fates(&self) -> HashMap<u64, ItemOutcome> {
         let items = self.items();
-        items.numbered.iter().filter_map(|(number, ticket)| Some((*number, ticket.fate_now()?))).collect()
+        items.numbered.iter().filter_map(|(number, ticket)| Some((*number, ended(ticket)?))).collect()
     }
 
     fn number(&self, item: ItemId) -> Option<u64> {
@@ -214,6 +214,11 @@ impl OpenSession {
     fn items(&self) -> MutexGuard<'_, Items> {
         self.items.lock().expect("no code under this lock panics")
     }
+}
+
+/// How the item of this ticket has ended. One that its owner left unhandled has not: it waits in the store, for the next owner.
+pub(crate) fn ended(ticket: &Ticket<String>) -> Option<ItemOutcome> {
+    ticket.fate_now().filter(|outcome| *outcome != ItemOutcome::Unhandled)
 }
 
 impl fmt::Debug for OpenSession {

@@ -109,6 +109,8 @@ impl Shower {
         }
         match &event.kind {
             SessionEvent::Accepted(item) => self.show_item(number(*item), None),
+            // It waits in the store, as before.
+            SessionEvent::ItemSettled { fate: ItemOutcome::Unhandled, .. } => {}
             SessionEvent::ItemSettled { item, fate } => self.show_item(number(*item), Some(*fate)),
             SessionEvent::Steered { item, delivered } => self.show_steered(number(*item), delivered.turn),
             // They name an item by its place with this owner.

@@ -130,9 +130,13 @@ impl<T: Item> Driver<T> {
                 None => Box::pin(self.pass_time()).await,
             }
         }
-        // Items accepted a moment before the end are unhandled too.
+        // Items accepted a moment before the end are unhandled too. A session that was only idle wants an owner for them.
+        if let Some(journal) = &self.recorder.journal {
+            journal.sees_no_more();
+        }
         self.cx.shared.inbox.shut();
         while let Some(message) = self.queue.ahead.pop_front().or_else(|| self.queue.received.now()) {
+            self.end.is_called_for |= message.is_work();
             Box::pin(self.handle(*message)).await;
         }
     }

@@ -24,7 +24,7 @@ use super::node::Member;
 use crate::{
     contract::store::{
         self, Appended, Chain, Changes, Durability, InboxRow, ItemState, Lease, NewItem, Pushed, Record,
-        SessionRow, Store, Write,
+        Rest, SessionRow, Store, Write,
     },
     sync::Mutex,
     value::{
@@ -115,7 +115,7 @@ pub(super) struct Journal {
     /// Wakes the watcher of the store.
     changed: Arc<Notify>,
     /// What of others was seen. Held to copy or to replace it.
-    seen: Mutex<Changes>,
+    seen: Mutex<Seen>,
     /// Grows only. The position of the next record, or one before it.
     head: AtomicU64,
     /// Whether it has a title.
@@ -186,8 +186,16 @@ impl Journal {
     }
 
     /// Others did nothing beyond this that was not handled.
-    pub(super) fn saw(&self, seen: Changes) {
-        *self.seen.lock() = seen;
+    pub(super) fn saw(&self, changes: Changes) {
+        let mut seen = self.seen.lock();
+        if !seen.is_all {
+            seen.changes = changes;
+        }
+    }
+
+    /// What is looked at from here on is handled by none: it is for the next owner.
+    pub(super) fn sees_no_more(&self) {
+        self.seen.lock().is_all = true;
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -211,19 +219,19 @@ impl Journal {
         }
     }
 
-    /// Releases the session. If the store does not accept that, it is retried as long as the lease could lock
-    /// others out.
-    pub(super) async fn release(&self) -> Result<(), store::Error> {
+    /// Releases the session, which wants an owner again by then. If the store does not accept that, it is retried as long as the lease
+    /// could lock others out.
+    pub(super) async fn release(&self, rest: Rest) -> Result<(), store::Error> {
         let seen = hold::seen_at_end(self).await;
-        hold::released(&self.node, &self.lease, seen).await?;
+        hold::released(&self.node, &self.lease, (seen, rest)).await?;
         self.node.part(&self.session).await;
         Ok(())
     }
 
     /// Retries the release until it succeeds or the lease has ended.
-    pub(super) async fn release_with_retries(self: Arc<Self>) {
+    pub(super) async fn release_with_retries(self: Arc<Self>, rest: Rest) {
         let seen = hold::seen_at_end(&self).await;
-        hold::give_back(&self.node, &self.lease, seen).await;
+        hold::give_back(&self.node, &self.lease, (seen, rest)).await;
         // If that failed: a node for this session alone beats no more, and is buried.
         self.node.part(&self.session).await;
     }
@@ -376,6 +384,13 @@ impl Journal {
     pub(super) fn item_of(&self, number: u64) -> Option<ItemId> {
         self.numbers.lock().items.get(&number).copied()
     }
+}
+
+/// What of others an owner has seen, and whether it handles no more of it.
+#[derive(Debug, Default)]
+struct Seen {
+    changes: Changes,
+    is_all: bool,
 }
 
 /// What to look for when it is unknown whether a write happened: the mark of the first record, since records may be

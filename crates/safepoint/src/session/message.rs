@@ -107,6 +107,22 @@ pub(super) enum SessionMessage<T> {
     LeaseLost(ErrorReport),
 }
 
+impl<T> SessionMessage<T> {
+    /// Whether it gives the session something to do.
+    pub(super) fn is_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Push(..)
+                | Self::PushWith(..)
+                | Self::PushStored(..)
+                | Self::StopIntent(..)
+                | Self::Decided(..)
+                | Self::Decide(..)
+                | Self::Resume(_)
+        )
+    }
+}
+
 /// Looks at the running turn, and chooses the policy of an item (S6.4).
 pub(super) type Strategy = Box<dyn FnOnce(Option<&super::TurnView>) -> Policy + Send>;
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     contract::store::{
-        self, Durability, Error, ItemState, Lease, NewItem, NewSession, SessionRow, Store, Write,
+        self, Durability, Error, ItemState, Lease, NewItem, NewSession, Rest, SessionRow, Store, Write,
     },
     sync::callback,
     value::ids::{ItemId, SessionId},
@@ -276,7 +276,7 @@ impl<T: Item> SessionBuilder<T> {
             Err(error) => {
                 // Release the lease, so that the next owner need not wait for its end; the original error is
                 // returned whatever the release does.
-                drop(journal.release().await);
+                drop(journal.release(Rest::Nothing).await);
                 Err(error)
             }
         }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use safepoint::{
     ids::{SessionId, TurnId},
     raw::store::{ApprovalRow, ApprovalState, InboxRow, ItemState as RowState},
-    session::{ItemOutcome, Ticket},
+    session::ItemOutcome,
 };
 
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     caller::is_held,
     host::{
         HostState,
+        open::ended,
         read::{self, TurnRead, Turns},
     },
     problem::{Answered, Problem},
@@ -138,7 +139,7 @@ pub(crate) async fn view(host: &Arc<HostState>, session: &SessionId, number: u64
     }
     let ticket = host.opened(session).and_then(|open| open.ticket(number));
     let inbox = store.inbox(session).await?;
-    let own = ticket.as_ref().and_then(Ticket::fate_now);
+    let own = ticket.as_ref().and_then(ended);
     // It is looked at again and again: its session's journal is not read for that.
     let waits = |row: &InboxRow| row.number == number && row.state == RowState::Waiting;
     if own.is_none() && inbox.iter().any(waits) {

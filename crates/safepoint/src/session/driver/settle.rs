@@ -15,7 +15,7 @@ use crate::session::{
     outcome::{PreemptOutcome, RejectReason},
     stop::StoppedTurn,
 };
-use crate::{run::outcome::Persisted, sync::callback};
+use crate::{contract::store::Rest, run::outcome::Persisted, sync::callback};
 
 /// How the session ends, as far as it is known.
 #[derive(Default)]
@@ -26,6 +26,17 @@ pub(super) struct SessionEnd {
     pub(super) stopped_turn: StoppedTurn,
     /// The code of what ends the current turn, if no request did.
     pub(super) turns_end_by: Option<Code>,
+    /// Whether something to do came behind the end, when it was too late to stay.
+    pub(super) is_called_for: bool,
+}
+
+impl SessionEnd {
+    /// When the session wants an owner again. One that was stopped is left as its stopper wants it, but one that was only idle would
+    /// have stayed for what came.
+    pub(super) fn rest(&self) -> Rest {
+        let is_idle = self.exit == Some(machine::ExitKind::Idle);
+        if is_idle && self.is_called_for { Rest::Now } else { Rest::Nothing }
+    }
 }
 
 impl<T: Item> Driver<T> {

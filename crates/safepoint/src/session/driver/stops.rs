@@ -293,10 +293,11 @@ impl<T: Item> Driver<T> {
         {
             // The stops apply to the next owner, which ends at once: requested twice, never lost.
         }
-        if !matches!(timeout(RELEASE, journal.release()).await, Ok(Ok(()))) {
+        let rest = self.end.rest();
+        if !matches!(timeout(RELEASE, journal.release(rest)).await, Ok(Ok(()))) {
             // A lease without an owner must not lock others out, and callers that wait for the end need not
             // wait for this.
-            drop(self.cx.scope.spawn("giving the session back", journal.release_with_retries()));
+            drop(self.cx.scope.spawn("giving the session back", journal.release_with_retries(rest)));
         }
     }
 }

@@ -8,7 +8,9 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{Journal, in_time, look::OPENING, silent};
 use crate::{
-    contract::store::{ApprovalRow, ApprovalState, Changes, DecisionUse, Error, InboxRow, ItemState, Lease},
+    contract::store::{
+        ApprovalRow, ApprovalState, Changes, DecisionUse, Error, InboxRow, ItemState, Lease, Rest,
+    },
     session::{builder::engine, node::Member},
     value::ids::SessionId,
 };
@@ -33,7 +35,7 @@ pub(in crate::session) async fn acquired(node: &Arc<Member>, session: &SessionId
     let late = async move {
         if let Ok(lease) = asked.await {
             // Nothing of what others did was seen.
-            give_back(&node, &lease, Changes::default()).await;
+            give_back(&node, &lease, (Changes::default(), Rest::Nothing)).await;
         }
     };
     drop(engine().spawn("session that is taken late", late));
@@ -43,7 +45,7 @@ pub(in crate::session) async fn acquired(node: &Arc<Member>, session: &SessionId
 /// What of others was seen. The store counts what this owner wrote itself too, and that may be newer than the last look: the rows say
 /// whether anything of others is among it. What comes after they were read is beyond the answer.
 pub(super) async fn seen_at_end(journal: &Journal) -> Changes {
-    let seen = *journal.seen.lock();
+    let seen = journal.seen.lock().changes;
     match in_time(journal.store().notice(journal.session())).await {
         Ok(newest) if in_time(is_all_known(journal, seen, newest)).await.unwrap_or(false) => newest,
         // What was not looked at is for the next owner.
@@ -74,9 +76,14 @@ async fn is_all_known(journal: &Journal, seen: Changes, newest: Changes) -> Resu
     Ok(true)
 }
 
-/// Gives the session back, and says what of others was seen.
-pub(super) async fn released(node: &Member, lease: &Lease, seen: Changes) -> Result<(), Error> {
-    match in_time(node.store().release(lease, seen, node.rest())).await {
+/// Gives the session back, and says what of others was seen, and when it wants an owner again: at once, too, where its node drains.
+pub(super) async fn released(
+    node: &Member,
+    lease: &Lease,
+    (seen, rest): (Changes, Rest),
+) -> Result<(), Error> {
+    let rest = if rest == Rest::Nothing { node.rest() } else { rest };
+    match in_time(node.store().release(lease, seen, rest)).await {
         // An earlier release succeeded and its answer was lost, or another process owns the session.
         Err(Error::Fenced { .. } | Error::Buried(_) | Error::NoSession(_)) => Ok(()),
         given => given,
@@ -84,7 +91,7 @@ pub(super) async fn released(node: &Member, lease: &Lease, seen: Changes) -> Res
 }
 
 /// Gives the session back, and retries until that succeeds, the store is gone, or the lease has ended.
-pub(super) async fn give_back(node: &Member, lease: &Lease, seen: Changes) {
+pub(super) async fn give_back(node: &Member, lease: &Lease, seen: (Changes, Rest)) {
     let ends = Instant::now() + lease.node().ttl();
     while let Err(error) = released(node, lease, seen).await {
         if matches!(error, Error::Gone) || Instant::now() >= ends {
