@@ -395,7 +395,8 @@ mod tests {
         // There is one thread: the fan looks after both.
         tail.show(frame("last", None));
         tail.close();
-        let back = timeout(WITHIN, attends).await.unwrap().unwrap().unwrap();
+        // Not with the next sign of life.
+        let back = timeout(KEEP_ALIVE / 3, attends).await.unwrap().unwrap().unwrap();
         assert_eq!((back.why, back.place.next), (FanEnd::Look, 2));
     }
 
