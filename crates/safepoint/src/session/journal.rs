@@ -115,7 +115,7 @@ pub(super) struct Journal {
     /// Wakes the watcher of the store.
     changed: Arc<Notify>,
     /// What of others was seen. Held to copy or to replace it.
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenChanges>,
     /// Grows only. The position of the next record, or one before it.
     head: AtomicU64,
     /// Whether it has a title.
@@ -388,7 +388,7 @@ impl Journal {
 
 /// What of others an owner has seen, and whether it handles no more of it.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenChanges {
     changes: Changes,
     is_all: bool,
 }
