@@ -132,7 +132,7 @@ impl Fan {
         new
     }
 
-    /// Whether nobody waits to join: the fan has ended with this.
+    /// Whether no reader waits to join: the fan has ended with this.
     fn ends(&self, asked: &mpsc::UnboundedReceiver<FanWork>) -> bool {
         let mut work = self.lock();
         let ends = asked.is_empty();

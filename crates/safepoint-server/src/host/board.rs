@@ -16,7 +16,7 @@ use super::setup::Setup;
 
 /// How many changes a reader may be behind.
 const KEPT: usize = 1_024;
-/// Of how many sessions the removal is told: those that changed last.
+/// Of how many sessions the removal is shown: those that changed last.
 const MOST_LISTED: usize = 5_000;
 
 /// One change, for the readers that see the session.
@@ -94,7 +94,7 @@ impl Board {
         is_unread
     }
 
-    /// A reader is told of this session.
+    /// A reader is shown this session.
     pub(crate) fn tell(&self, row: &SessionRow, setup: &Setup) {
         self.watched().add(&row.id, row.updated, setup);
     }
@@ -121,7 +121,7 @@ impl Board {
         newer.map(|(_, id)| id).filter(|id| !found.contains(*id)).cloned().collect()
     }
 
-    /// Readers are told of this one no more; whose it was, if they were told of it.
+    /// Readers are shown this one no more; whose it was, if they were shown it.
     pub(crate) fn forget(&self, id: &SessionId) -> Option<Arc<Setup>> {
         self.watched().forget(id)
     }
