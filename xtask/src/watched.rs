@@ -61,7 +61,8 @@ impl Seen {
 pub(crate) fn watched(args: &[String]) -> anyhow::Result<()> {
     let minutes = std::env::var("SAFEPOINT_TEST_MINUTES").ok().and_then(|minutes| minutes.parse().ok());
     let limit = Duration::from_secs(60 * minutes.unwrap_or(MINUTES));
-    let all = ["--workspace".to_owned()];
+    // One run says all that fails.
+    let all = ["--workspace", "--no-fail-fast"].map(str::to_owned);
     let args = if args.is_empty() { &all[..] } else { args };
     println!("== cargo test {}", args.join(" "));
     let mut command = cargo::command();
