@@ -37,6 +37,7 @@ impl Store for Audited {
         bury() -> To<'_, Vec<NodeId>>; due(most: usize, pools: Vec<String>) -> To<'_, Vec<Due>>; accepted(session: &SessionId, item: u64) -> To<'_, Option<jiff::Timestamp>>;
         acquire(session: &SessionId, node: &NodeLease) -> To<'_, Lease>; release(lease: &Lease, seen: Changes, rest: Rest) -> To<'_, ()>;
         unpark(session: &SessionId) -> To<'_, ()>; tenures(session: &SessionId) -> To<'_, Vec<Tenure>>;
+        image(session: &SessionId) -> To<'_, SessionImage>; restore(image: SessionImage, over: OverImage) -> To<'_, SessionRow>;
         ask_stops(among: Among, stop: StopIntent) -> To<'_, u64>; read(session: &SessionId, from: u64, most: usize) -> To<'_, Page>;
         check(session: &SessionId) -> To<'_, ChainCheck>; inbox(session: &SessionId) -> To<'_, Vec<InboxRow>>;
         push(session: &SessionId, item: NewItem) -> To<'_, Pushed>; withdraw(session: &SessionId, item: u64) -> To<'_, Withdrawn>;

@@ -8,8 +8,8 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, ChangeStream, Changes,
         DecisionResult, Due, Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession,
-        NodeLease, NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, StopIntent, StopRow,
-        StoreFuture, Tenure, Withdrawn, Write,
+        NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage,
+        StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -73,6 +73,8 @@ impl Store for Forgetful {
         due(most: usize, pools: Vec<String>) -> Vec<Due>;
         unpark(session: &SessionId) -> ();
         tenures(session: &SessionId) -> Vec<Tenure>;
+        image(session: &SessionId) -> SessionImage;
+        restore(image: SessionImage, over: OverImage) -> SessionRow;
         ask_stops(among: Among, stop: StopIntent) -> u64;
         append(lease: &Lease, writes: Vec<Write>, class: Durability) -> Appended;
         read(session: &SessionId, from: u64, most: usize) -> Page;

@@ -14,9 +14,9 @@ use safepoint::{
     ids::{ApprovalId, NodeId, SessionId},
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
-        Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Page,
-        PageCursor, Pushed, Rest, SessionApproval, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn,
-        Write,
+        Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow,
+        OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage, StopIntent, StopRow,
+        StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -31,6 +31,7 @@ mod core;
 mod due;
 mod failure;
 mod identity;
+mod image;
 mod inbox;
 mod judge;
 mod lane;
@@ -232,6 +233,16 @@ impl Store for PostgresStore {
     fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>> {
         let id = session.clone();
         self.ask(|core| async move { core.tenures(&id).await })
+    }
+
+    fn image(&self, session: &SessionId) -> StoreFuture<'_, SessionImage> {
+        let id = session.clone();
+        self.ask(|core| async move { core.image(&id).await })
+    }
+
+    fn restore(&self, image: SessionImage, over: OverImage) -> StoreFuture<'_, SessionRow> {
+        let id = image.row.id.clone();
+        self.change(&id, |core, _| async move { core.restore(&image, &over).await })
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {

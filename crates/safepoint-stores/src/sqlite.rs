@@ -3,7 +3,7 @@
 //! **Invariants:** every change is a job of the writer's thread, in a transaction that it may share with others; what
 //! is read comes from connections that cannot write.
 
-use std::{path::Path, time::Instant};
+use std::path::Path;
 
 use jiff::Timestamp;
 use rusqlite::Connection;
@@ -12,17 +12,19 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
         Durability, Environment, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease,
-        NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, Since, StopIntent, StopRow, StoreFuture,
-        Tenure, Withdrawn, Write,
+        NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage, StopIntent,
+        StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
 
 mod approvals;
+mod asked;
 mod column;
 mod due;
 mod fail;
 mod file;
+mod image;
 mod inbox;
 mod journal;
 mod leases;
@@ -36,6 +38,7 @@ mod stops;
 mod turn;
 mod writer;
 
+use asked::AskedAt;
 use fail::Fail;
 pub use options::{Moment, Probe, SqliteOptions};
 use reader::ReaderThread;
@@ -184,24 +187,6 @@ impl SqliteStore {
     }
 }
 
-/// When something was asked that counts only from when it is done: it may have waited for others before.
-#[derive(Clone, Copy)]
-struct AskedAt {
-    since: Since,
-    at: Instant,
-}
-
-impl AskedAt {
-    fn now() -> Self {
-        Self { since: Since::now(), at: Instant::now() }
-    }
-
-    /// Now that the wait is over. The task's clock can be read only where the task is.
-    fn waited(self) -> Since {
-        self.since.later_by(self.at.elapsed())
-    }
-}
-
 impl Store for SqliteStore {
     fn create(&self, session: NewSession) -> StoreFuture<'_, SessionRow> {
         let is_empty = session.items.is_empty() && session.records.is_empty();
@@ -323,6 +308,15 @@ impl Store for SqliteStore {
     fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>> {
         let id = session.clone();
         self.short.ask(move |connection| due::tenures(connection, &id))
+    }
+
+    fn image(&self, session: &SessionId) -> StoreFuture<'_, SessionImage> {
+        let id = session.clone();
+        self.long.ask(move |connection| image::image(connection, &id))
+    }
+
+    fn restore(&self, image: SessionImage, over: OverImage) -> StoreFuture<'_, SessionRow> {
+        self.write(Durability::Durable, move |connection, _| image::restore(connection, &image, &over))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {

@@ -5,6 +5,8 @@
 
 #[path = "postgres/cluster.rs"]
 mod cluster;
+#[path = "postgres/connected.rs"]
+mod connected;
 #[path = "postgres/damage.rs"]
 mod damage;
 #[path = "postgres/database.rs"]

@@ -19,8 +19,8 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
         DecisionResult, Due, Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession,
-        NodeLease, NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, StopIntent, StopRow,
-        StoreFuture, Tenure, Withdrawn, Write,
+        NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage,
+        StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -304,6 +304,8 @@ impl Store for FaultStore {
         due(; most: usize, pools: Vec<String>) -> Vec<Due>;
         unpark(session: SessionId;) -> ();
         tenures(session: SessionId;) -> Vec<Tenure>;
+        image(session: SessionId;) -> SessionImage;
+        restore(; image: SessionImage, over: OverImage) -> SessionRow;
         append(lease: Lease; writes: Vec<Write>, class: Durability) -> Appended;
         read(session: SessionId; from: u64, most: usize) -> Page;
         check(session: SessionId;) -> ChainCheck;

@@ -30,6 +30,7 @@ use safepoint::{
 mod approvals;
 mod due;
 mod faults;
+mod images;
 mod inbox;
 mod journal;
 mod leases;
@@ -43,6 +44,7 @@ mod stops;
 pub use approvals::approvals;
 pub use due::due;
 pub use faults::faults;
+pub use images::images;
 pub use inbox::{deep_inbox, inbox};
 pub use journal::journal;
 pub use leases::leases;
@@ -76,7 +78,7 @@ impl From<Error> for BrokenStore {
 type Holds = Result<(), BrokenStore>;
 
 /// Every part of the suite but [`deep_inbox`], which measures: sessions, nodes, leases, what is due, journal, inbox, stops, approvals, what others
-/// notice, and what is left by a fault at each operation.
+/// notice, images, and what is left by a fault at each operation.
 ///
 /// # Errors
 /// The first fact that does not hold.
@@ -93,6 +95,7 @@ pub async fn all(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     stops(fresh).await?;
     approvals(fresh).await?;
     notices(fresh).await?;
+    images(fresh).await?;
     faults(fresh).await
 }
 

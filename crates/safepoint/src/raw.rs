@@ -89,11 +89,11 @@ pub mod store {
         Among, Appended, ApprovalClose, ApprovalCursor, ApprovalRow, ApprovalState, ApprovalsToWithdraw,
         Cause, Chain, ChainCheck, ChainReader, ChainSummary, Change, ChangeStream, Changes, Clock,
         CloseResult, Damage, DamageKind, DecisionResult, DecisionUse, Due, Durability, Environment,
-        FORGOTTEN_AFTER, InboxRow, ItemState, JournalEntry, Lease, LeaseHolder, Leaving, Liveness,
-        LivenessCheck, MOST_TRIES, NAMED_AGAIN_AFTER, NewApproval, NewDecision, NewItem, NewSession,
-        NodeLease, NodeRow, NodeState, PARKED, Page, PageCursor, Pushed, Record, Rest, SessionApproval,
-        Since, StopIntent, StopRow, StoreFuture, Tenure, Uptime, Withdrawn, Write, export, is_free,
-        of_micros, retry_after, truncate_to_micros, uptime,
+        FORGOTTEN_AFTER, ImageStamp, InboxRow, ItemState, JournalEntry, Lease, LeaseHolder, Leaving,
+        Liveness, LivenessCheck, MOST_TRIES, NAMED_AGAIN_AFTER, NewApproval, NewDecision, NewItem,
+        NewSession, NodeLease, NodeRow, NodeState, OverImage, PARKED, Page, PageCursor, Pushed, Record, Rest,
+        SessionApproval, SessionImage, Since, StopIntent, StopRow, StoreFuture, Tenure, Uptime, Withdrawn,
+        Write, export, is_free, of_micros, retry_after, truncate_to_micros, uptime,
     };
 }
 

@@ -65,6 +65,14 @@ impl Core {
         rows.iter().map(item).collect::<Result<_, _>>().map_err(unreadable)
     }
 
+    /// Every one that was ever accepted.
+    pub(super) async fn items(&self, id: &SessionId) -> Result<Vec<InboxRow>, Error> {
+        const SELECT: &str = "SELECT i.number IS NOT NULL OR NULL, i.number, i.client, i.digest, i.state, i.at, i.bytes \
+             FROM sessions s LEFT JOIN items i ON i.session = s.key WHERE s.id = $1 ORDER BY i.number";
+        let rows = self.of_session(id, (SELECT, &[&stored(id.as_str())])).await?;
+        rows.iter().map(item).collect::<Result<_, _>>().map_err(unreadable)
+    }
+
     pub(super) async fn accepted(&self, id: &SessionId, number: u64) -> Result<Option<Timestamp>, Error> {
         const SELECT: &str = "SELECT i.number IS NOT NULL OR NULL, i.at \
              FROM sessions s LEFT JOIN items i ON i.session = s.key AND i.number = $2 WHERE s.id = $1";

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher as _, RandomState};
 
 use safepoint::{
-    raw::store::{Cause, NewApproval, NewItem, NewSession, Record},
+    raw::store::{Cause, NewApproval, NewItem, NewSession, Record, SessionImage},
     store::{Error, NewNode},
 };
 
@@ -79,6 +79,23 @@ pub(super) fn session(new: &NewSession) -> Result<(), Error> {
     new.records.iter().try_for_each(record)?;
     let items: usize = new.items.iter().map(|item| item.bytes.len()).sum();
     together(items + new.records.iter().map(|record| record.bytes.len()).sum::<usize>())
+}
+
+/// A session that comes from another store, which may have other limits.
+pub(super) fn image(image: &SessionImage) -> Result<(), Error> {
+    name("a session's id", image.row.id.as_str())?;
+    name("a pool's name", &image.pool)?;
+    [&image.row.title, &image.row.label, &image.row.setup].into_iter().try_for_each(|text| words(text))?;
+    image.records.iter().try_for_each(record)?;
+    for item in &image.items {
+        content("an item", &item.bytes)?;
+        item.client_id.as_deref().map_or(Ok(()), |id| name("a client's id", id))?;
+    }
+    image.stops.iter().try_for_each(|stop| content("a stop", &stop.bytes))?;
+    image.approvals.iter().try_for_each(|row| question(&row.asked))?;
+    let records: usize = image.records.iter().map(|record| record.bytes.len()).sum();
+    let items: usize = image.items.iter().map(|item| item.bytes.len()).sum();
+    bounded("a session", records + items, APPEND, "it stays where it is")
 }
 
 pub(super) fn node(new: &NewNode) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use safepoint::{raw::store::Cause, store::Error};
 use super::{core::Core, options::Migration, rooms::quoted, tries::Again};
 
 /// Step `n` brings version `n` to `n + 1`; the last one's version is ours.
-const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// What is found where the tables are to be.
 enum FoundSchema {

@@ -80,8 +80,7 @@ impl Core {
     }
 
     async fn make(&self, new: &NewSession, row: &SessionRow) -> Result<Vec<Row>, Error> {
-        let begins = Chain::of(&new.id);
-        let spread = i16::from(begins.as_bytes()[0]) % PARTS;
+        let (begins, spread) = (Chain::of(&new.id), spread(&new.id));
         let mut chains = Vec::new();
         for (position, record) in (0..).zip(&new.records) {
             chains.push(chains.last().unwrap_or(&begins).then(position, record));
@@ -184,8 +183,12 @@ impl Core {
     }
 }
 
-/// How many parts a wait for the next owner has: see `retry_after`.
-const PARTS: i16 = 64;
+/// The part of a wait for the next owner that depends on the session: see `retry_after`.
+pub(super) fn spread(id: &SessionId) -> i16 {
+    /// How many parts such a wait has.
+    const PARTS: i16 = 64;
+    i16::from(Chain::of(id).as_bytes()[0]) % PARTS
+}
 
 /// The counters, from four columns of which the first is at `from`.
 pub(super) fn changes(row: &Row, from: usize) -> Result<Changes, tokio_postgres::Error> {

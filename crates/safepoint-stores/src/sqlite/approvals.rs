@@ -123,6 +123,38 @@ pub(super) fn open(
     if made == 0 { Err(Error::ApprovalExists(id.clone()).into()) } else { Ok(()) }
 }
 
+/// Puts these into a session that has none.
+pub(super) fn refill(connection: &Connection, key: i64, approvals: &[ApprovalRow]) -> Result<(), Fail> {
+    const INSERT: &str = "INSERT INTO approvals (session, id, run, call, digest, expires, bytes, at, state, principal, decided, decision) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+    let mut insert = connection.prepare_cached(INSERT)?;
+    for ApprovalRow { asked, at, state } in approvals {
+        let NewApproval { id, run, call, digest, expires, bytes } = asked;
+        let (principal, decided, decision) = match state {
+            ApprovalState::Decided { principal, at, bytes, .. } => {
+                (Some(principal), Some(micros(*at)), Some(bytes))
+            }
+            ApprovalState::Open | ApprovalState::Withdrawn | ApprovalState::Expired => (None, None, None),
+        };
+        let (id, run, call) = (id.as_str(), run.as_str(), call.as_str());
+        insert.execute(params![
+            key,
+            id,
+            run,
+            call,
+            digest,
+            micros(*expires),
+            bytes,
+            micros(*at),
+            code_of(state),
+            principal,
+            decided,
+            decision,
+        ])?;
+    }
+    Ok(())
+}
+
 pub(super) fn close(
     connection: &Connection,
     key: i64,

@@ -91,6 +91,16 @@ pub(super) fn unpark(connection: &Connection, id: &SessionId, now: Timestamp) ->
     Ok(())
 }
 
+/// Puts these into a session that has none.
+pub(super) fn refill(connection: &Connection, key: i64, tenures: &[Tenure]) -> Result<(), Fail> {
+    const INSERT: &str = "INSERT INTO tenures (session, epoch, node, head, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = connection.prepare_cached(INSERT)?;
+    for Tenure { epoch, node, head, at } in tenures {
+        insert.execute(params![key, int(*epoch), node.as_str(), int(*head), micros(*at)])?;
+    }
+    Ok(())
+}
+
 pub(super) fn tenures(connection: &Connection, id: &SessionId) -> Result<Vec<Tenure>, Fail> {
     let key = sessions::key(connection, id)?;
     let mut select = connection

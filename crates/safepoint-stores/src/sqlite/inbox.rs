@@ -132,6 +132,24 @@ pub(super) fn list(connection: &Connection, id: &SessionId) -> Result<Vec<InboxR
     Ok(select.query_map([key], item)?.collect::<Result<_, _>>()?)
 }
 
+/// Every one that was ever accepted.
+pub(super) fn all(connection: &Connection, id: &SessionId) -> Result<Vec<InboxRow>, Fail> {
+    let (first, last) = places(sessions::key(connection, id)?);
+    let mut select =
+        connection.prepare_cached(&format!("{COLUMNS} WHERE place BETWEEN ?1 AND ?2 ORDER BY place"))?;
+    Ok(select.query_map([first, last], item)?.collect::<Result<_, _>>()?)
+}
+
+/// Puts these into the inbox of a session that has none.
+pub(super) fn refill(connection: &Connection, key: i64, items: &[InboxRow]) -> Result<(), Fail> {
+    let mut insert = connection.prepare_cached("INSERT INTO items VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
+    for InboxRow { number, client_id, digest, state, at, bytes } in items {
+        let place = place(key, *number)?;
+        insert.execute(params![place, key, client_id, digest, code(*state), micros(*at), bytes])?;
+    }
+    Ok(())
+}
+
 /// When it was accepted; its row stays for the session's life.
 pub(super) fn accepted(
     connection: &Connection,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, blob::ZeroBlob, params};
 use safepoint::{
-    ids::ApprovalId,
+    ids::{ApprovalId, SessionId},
     raw::store::{
         Appended, Chain, CloseResult, Damage, DamageKind, ItemState, Lease, NewSession, Record, Write,
     },
@@ -39,8 +39,27 @@ pub(super) fn begin(connection: &Connection, new: &NewSession, now: Timestamp) -
         return Ok(());
     }
     let key = sessions::key(connection, &new.id)?;
-    let mut append = Append { connection, key, head: 0, chain: Chain::of(&new.id), now, decided: Vec::new() };
-    new.records.iter().try_for_each(|record| append.record(record))
+    write(connection, key, (&new.id, &new.records), now)
+}
+
+/// Writes the whole journal of a session that has none.
+pub(super) fn refill(
+    connection: &Connection,
+    key: i64,
+    records: (&SessionId, &[Record]),
+) -> Result<(), Fail> {
+    // A record has no time.
+    write(connection, key, records, Timestamp::UNIX_EPOCH)
+}
+
+fn write(
+    connection: &Connection,
+    key: i64,
+    (id, records): (&SessionId, &[Record]),
+    now: Timestamp,
+) -> Result<(), Fail> {
+    let mut append = Append { connection, key, head: 0, chain: Chain::of(id), now, decided: Vec::new() };
+    records.iter().try_for_each(|record| append.record(record))
 }
 
 pub(super) fn append(

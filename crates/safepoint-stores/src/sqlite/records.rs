@@ -45,6 +45,22 @@ pub(super) fn read(
     journal.page(&mut walk, most)
 }
 
+/// All of them, if none is damaged.
+pub(super) fn all(moment: &Connection, session: &SessionId) -> Result<Vec<Record>, Fail> {
+    let journal = Journal::open(moment, session)?;
+    let mut walk = journal.walk(0)?;
+    let mut all = Vec::new();
+    loop {
+        let page = journal.page(&mut walk, STRETCH)?;
+        for entry in page.entries {
+            all.push(entry.record.map_err(|damage| Error::Damaged(session.clone(), damage))?);
+        }
+        if page.next.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
 pub(super) fn check(connection: &Connection, session: &SessionId) -> Result<ChainCheck, Fail> {
     let moment = connection.unchecked_transaction()?;
     let journal = Journal::open(&moment, session)?;

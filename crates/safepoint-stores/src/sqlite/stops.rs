@@ -40,7 +40,26 @@ pub(super) fn ask(
 
 pub(super) fn list(connection: &Connection, id: &SessionId, after: u64) -> Result<Vec<StopRow>, Fail> {
     let moment = connection.unchecked_transaction()?;
-    let key = super::sessions::key(&moment, id)?;
+    after_place(&moment, id, after)
+}
+
+/// Every one.
+pub(super) fn all(connection: &Connection, id: &SessionId) -> Result<Vec<StopRow>, Fail> {
+    after_place(connection, id, 0)
+}
+
+/// Puts these into a session that has none.
+pub(super) fn refill(connection: &Connection, key: i64, stops: &[StopRow]) -> Result<(), Fail> {
+    let mut insert =
+        connection.prepare_cached("INSERT INTO stops (place, at, seen, bytes) VALUES (?1, ?2, ?3, ?4)")?;
+    for StopRow { number, at, seen, bytes } in stops {
+        insert.execute(params![place(key, *number)?, micros(*at), seen, bytes])?;
+    }
+    Ok(())
+}
+
+fn after_place(moment: &Connection, id: &SessionId, after: u64) -> Result<Vec<StopRow>, Fail> {
+    let key = super::sessions::key(moment, id)?;
     let Ok(after) = place(key, after) else { return Ok(Vec::new()) };
     let mut select = moment.prepare_cached(
         "SELECT place, at, seen, bytes FROM stops WHERE place > ?1 AND place <= ?2 ORDER BY place",

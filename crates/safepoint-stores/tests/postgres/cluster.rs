@@ -127,31 +127,17 @@ impl Cluster {
         format!("postgres://postgres@{folder}:{}/postgres", self.port)
     }
 
+    /// A program of the server, as the user whose files the server reads.
+    pub(crate) fn command(&self, name: &str) -> Command {
+        self.programs.command(name)
+    }
+
     /// Starts or stops it: waits until that is so.
     pub(crate) fn control(&self, how: &[&str]) {
-        let mut control = self.programs.command("pg_ctl");
+        let mut control = self.command("pg_ctl");
         control.args(how).args(["--wait", "--silent", "-D"]).arg(self.folder.join("data"));
         control.arg("--log").arg(self.folder.join("log"));
         run(control, "pg_ctl");
-    }
-
-    /// A connection to it, as who may do everything.
-    pub(crate) async fn connect(&self) -> tokio_postgres::Client {
-        let (client, connection) =
-            tokio_postgres::connect(&self.address(), tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(async move {
-            if connection.await.is_err() {
-                // The test that uses it sees that.
-            }
-        });
-        client
-    }
-
-    /// Ends the connections of an application. How many there were.
-    pub(crate) async fn end_connections(&self, application: &str) -> i64 {
-        const END: &str =
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1";
-        self.connect().await.query_one(END, &[&application]).await.unwrap().get(0)
     }
 
     /// Ends it as a crash does, and starts it again.

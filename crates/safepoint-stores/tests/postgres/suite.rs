@@ -63,6 +63,12 @@ async fn what_others_do_is_noticed() -> Result<(), BrokenStore> {
     store_suite::notices(&fresh).await
 }
 
+/// S7.60
+#[tokio::test]
+async fn a_session_is_the_same_in_another_store() -> Result<(), BrokenStore> {
+    store_suite::images(&fresh).await
+}
+
 /// S7.6, S7.7
 #[tokio::test]
 async fn a_fault_leaves_all_of_it_or_nothing() -> Result<(), BrokenStore> {

@@ -22,6 +22,7 @@ mod environment;
 mod error;
 mod export;
 pub(crate) mod guarded;
+mod image;
 mod inbox;
 mod journal;
 mod lease;
@@ -44,6 +45,7 @@ pub use error::{Cause, Error};
 pub use export::export;
 pub(crate) use export::export_from;
 pub(crate) use guarded::guarded;
+pub use image::{ImageStamp, OverImage, SessionImage};
 pub use inbox::{InboxRow, ItemState, NewItem, Pushed, Withdrawn};
 pub use journal::{Appended, Durability, JournalEntry, Page, Write};
 pub use lease::{Lease, LeaseHolder, is_free};
@@ -159,6 +161,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Who held the session and from which record on, oldest first. What was before this was kept is not known.
     fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>>;
+
+    /// All of a session at one moment, its journal verified ([`Error::Damaged`]). Refused while a node holds it ([`Error::Held`]).
+    fn image(&self, session: &SessionId) -> StoreFuture<'_, SessionImage>;
+
+    /// Puts a session as it is in the image, in one transaction: with its times, its numbers and its epochs, and without a holder.
+    /// [`Error::SessionExists`] if there is another one than `over` says, [`Error::NoSession`] if there is none and there should be, and
+    /// [`Error::Held`] if a node holds it. Later leases have greater epochs than any of it. Durable.
+    fn restore(&self, image: SessionImage, over: OverImage) -> StoreFuture<'_, SessionRow>;
 
     /// Writes all of it in one transaction, or nothing. [`Error::Fenced`] if the lease is not the newest,
     /// [`Error::Buried`] if it is its node's, which was buried.

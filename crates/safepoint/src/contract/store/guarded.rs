@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use super::{
     Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
     DecisionResult, Due, Durability, Error, InboxRow, Lease, Leaving, NewDecision, NewItem, NewNode,
-    NewSession, NodeLease, NodeRow, Page, PageCursor, Pushed, Rest, SessionApproval, SessionRow, StopIntent,
-    StopRow, Store, StoreFuture, Tenure, Withdrawn, Write,
+    NewSession, NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage,
+    SessionRow, StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write,
 };
 use crate::{
     sync::callback::{self, Foreign, Panicked},
@@ -159,6 +159,15 @@ impl Store for Foreign<dyn Store> {
     fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>> {
         let session = session.clone();
         look(self, move |store| store.tenures(&session))
+    }
+
+    fn image(&self, session: &SessionId) -> StoreFuture<'_, SessionImage> {
+        let session = session.clone();
+        look(self, move |store| store.image(&session))
+    }
+
+    fn restore(&self, image: SessionImage, over: OverImage) -> StoreFuture<'_, SessionRow> {
+        change(self, |store| store.restore(image, over))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, class: Durability) -> StoreFuture<'_, Appended> {

@@ -16,13 +16,14 @@ use crate::value::ids::{ApprovalId, NodeId, SessionId};
 use super::{
     Among, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability,
     Environment, Error, InboxRow, JournalEntry, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession,
-    NodeLease, NodeRow, Page, PageCursor, Pushed, Record, Rest, SessionApproval, SessionRow, Since,
-    StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write, journal::Appended,
+    NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Record, Rest, SessionApproval, SessionImage,
+    SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write, journal::Appended,
 };
 
 mod append;
 mod changes;
 mod due;
+mod image;
 mod items;
 mod nodes;
 mod session;
@@ -168,12 +169,16 @@ impl MemoryState {
 
     fn remove(&mut self, id: &SessionId, outside: &Environment) -> Result<(), Error> {
         self.dead_holder(id, outside)?;
+        self.forget(id);
+        Ok(())
+    }
+
+    fn forget(&mut self, id: &SessionId) {
         self.let_go(id);
         self.make_due(id, None);
-        let updated = self.session(id)?.updated;
-        self.newest.remove(&(updated, id.clone()));
-        self.sessions.remove(id);
-        Ok(())
+        if let Some(session) = self.sessions.remove(id) {
+            self.newest.remove(&(session.updated, id.clone()));
+        }
     }
 }
 
@@ -257,6 +262,14 @@ impl Store for MemoryStore {
 
     fn tenures(&self, session: &SessionId) -> StoreFuture<'_, Vec<Tenure>> {
         self.read_one(session, |session| Ok(session.tenures.clone()))
+    }
+
+    fn image(&self, session: &SessionId) -> StoreFuture<'_, SessionImage> {
+        ready(self.state.lock().image(session))
+    }
+
+    fn restore(&self, image: SessionImage, over: OverImage) -> StoreFuture<'_, SessionRow> {
+        ready(self.state.lock().restore(image, &over))
     }
 
     fn append(&self, lease: &Lease, writes: Vec<Write>, _class: Durability) -> StoreFuture<'_, Appended> {

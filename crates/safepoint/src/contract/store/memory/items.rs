@@ -20,6 +20,16 @@ pub(super) struct ItemRows {
 pub(super) type Moved = (u64, ItemState, Option<Vec<u8>>);
 
 impl ItemRows {
+    pub(super) fn of(rows: Vec<InboxRow>) -> Self {
+        let clients = rows.iter().filter_map(|row| Some((row.client_id.clone()?, row.number))).collect();
+        let waiting = rows.iter().filter(|row| row.state == ItemState::Waiting).count();
+        Self { rows, clients, waiting }
+    }
+
+    pub(super) fn all(&self) -> &[InboxRow] {
+        &self.rows
+    }
+
     pub(super) fn known(&self, push: &NewItem) -> Option<Pushed> {
         let number = *self.clients.get(push.client_id.as_ref()?)?;
         let is_same = self.get(number).is_some_and(|item| item.digest == push.digest);

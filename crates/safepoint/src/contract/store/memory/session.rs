@@ -61,6 +61,12 @@ pub(super) struct Side {
 }
 
 impl Side {
+    /// Where the open ones stand among these.
+    pub(super) fn open_of(approvals: &[ApprovalRow]) -> BTreeSet<usize> {
+        let open = approvals.iter().enumerate().filter(|(_, row)| row.state == ApprovalState::Open);
+        open.map(|(place, _)| place).collect()
+    }
+
     /// The approvals that are open, oldest first.
     pub(super) fn still_open(&self) -> impl Iterator<Item = &ApprovalRow> {
         self.open.iter().filter_map(|place| self.approvals.get(*place))
