@@ -20,6 +20,7 @@ use safepoint::{
 };
 use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore, watch};
 
+mod asked;
 pub(crate) mod board;
 mod builder;
 mod due;

@@ -15,7 +15,7 @@ use safepoint::{
 };
 use tokio::sync::{RwLock, Semaphore, watch};
 
-use super::{Host, HostState, Offered, OnLease, board::Board, due};
+use super::{Host, HostState, Offered, OnLease, asked, board::Board, due};
 use crate::{
     surface::Surface,
     webhook::{self, Webhook},
@@ -37,11 +37,19 @@ pub struct HostBuilder {
     agents: BTreeMap<String, Offered>,
     running: usize,
     unload: Duration,
-    name: Option<String>,
+    name: Option<NodeName>,
+    lease: Duration,
     is_durable: bool,
     on_lease: Option<OnLease>,
     hooks: Vec<Webhook>,
     opens: OpensWhat,
+}
+
+/// What a host is called. Exhaustive: exactly so, or so with a random part if another has the name.
+#[derive(Clone, Debug)]
+enum NodeName {
+    This(String),
+    Like(String),
 }
 
 /// Which sessions a host opens. Exhaustive: also those of its agents that want an owner, or only what is asked for.
@@ -59,6 +67,7 @@ impl HostBuilder {
             running: RUNNING,
             unload: UNLOAD,
             name: None,
+            lease: LEASE,
             is_durable: true,
             on_lease: None,
             hooks: Vec::new(),
@@ -115,7 +124,29 @@ impl HostBuilder {
 
     /// Sets the name of this process among those that share the store. Default: one that no other has.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
+        self.name = Some(NodeName::This(name.into()));
+        self
+    }
+
+    /// The same, where another name will do: if another process has this one, a random part is added.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use safepoint::{Agent, store::MemoryStore};
+    /// use safepoint_server::{Host, HostBuilder};
+    /// fn named(agent: Agent) -> HostBuilder {
+    ///     Host::builder(Arc::new(MemoryStore::default())).agent("helper", agent).name_like("db1.example")
+    /// }
+    /// ```
+    pub fn name_like(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(NodeName::Like(name.into()));
+        self
+    }
+
+    /// Sets how long this process holds its sessions without a word to the store. After its death another one takes them when this
+    /// time and the store's margin are over, or at once where the death can be seen. Default 10 s.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
         self
     }
 
@@ -157,12 +188,8 @@ impl HostBuilder {
     /// The node may have joined; its lease ends.
     pub async fn start(self) -> Result<Host, Error> {
         let pools = self.agents.keys().cloned().collect();
-        let new = NewNode { room: ROOM, pools, ..NewNode::of(OwnerProcess::here(), LEASE) };
-        let new = match self.name {
-            Some(name) => NewNode { name, ..new },
-            None => new,
-        };
-        let node = Node::join(Arc::clone(&self.store), new).await?;
+        let new = NewNode { room: ROOM, pools, ..NewNode::of(OwnerProcess::here(), self.lease) };
+        let node = joined(&self.store, new, self.name).await?;
         let (scope, quiet) = Scope::root();
         let inner = HostState {
             store: self.store,
@@ -187,11 +214,33 @@ impl HostBuilder {
         let inner = Arc::new(inner);
         if self.opens == OpensWhat::Due {
             inner.spawn("what wants an owner", due::watch(Arc::downgrade(&inner)));
+            inner.spawn("a drain that is asked", asked::watch(Arc::downgrade(&inner)));
         }
         for hook in self.hooks {
             inner.spawn("webhook", webhook::deliver(Arc::downgrade(&inner), hook));
         }
         Ok(Host { inner })
+    }
+}
+
+/// Joins the store under this name.
+async fn joined(store: &Arc<dyn Store>, new: NewNode, name: Option<NodeName>) -> Result<Node, Error> {
+    /// Letters of the random part.
+    const PART: usize = 8;
+    let join = |new: NewNode| Node::join(Arc::clone(store), new);
+    let like = match name {
+        None => return join(new).await,
+        Some(NodeName::This(name)) => return join(NewNode { name, ..new }).await,
+        Some(NodeName::Like(name)) => name,
+    };
+    let named = NewNode { name: like.clone(), ..new.clone() };
+    match join(named).await {
+        Err(Error::NodeExists(..)) => {
+            // The name of a new node is its id, whose end is random.
+            let random = new.name.get(new.name.len().saturating_sub(PART)..).unwrap_or(&new.name);
+            join(NewNode { name: format!("{like}-{random}"), ..new.clone() }).await
+        }
+        joined => joined,
     }
 }
 
