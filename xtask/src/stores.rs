@@ -6,7 +6,12 @@ use crate::watched;
 const BUILT: [&str; 7] =
     ["--package", "safepoint-stores", "--features", "postgres", "--lib", "--test", "postgres"];
 
+/// The command line over a database, with a server of the same kind.
+const COMMANDS: [&str; 6] =
+    ["--package", "safepoint-cli", "--features", "postgres,serve", "--test", "postgres"];
+
 /// Runs those tests.
 pub(crate) fn stores() -> anyhow::Result<()> {
-    watched::watched(&BUILT.map(str::to_owned))
+    watched::watched(&BUILT.map(str::to_owned))?;
+    watched::watched(&COMMANDS.map(str::to_owned))
 }

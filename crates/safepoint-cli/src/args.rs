@@ -12,6 +12,8 @@ pub(crate) mod local;
 pub(crate) mod mcp;
 pub(crate) mod mode;
 pub(crate) mod names;
+pub(crate) mod nodes;
+pub(crate) mod place;
 pub(crate) mod practice;
 pub(crate) mod run;
 pub(crate) mod sandbox;
@@ -32,6 +34,7 @@ use self::{
     control::{PushArgs, SteerArgs, StopArgs, WithdrawArgs},
     local::LocalArgs,
     mcp::McpArgs,
+    nodes::NodesCommand,
     practice::PracticeArgs,
     run::{ResumeArgs, RunArgs},
     sandbox::SandboxArgs,
@@ -90,6 +93,9 @@ pub(crate) enum Command {
     /// List, show and remove sessions, stored and running
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// List the processes that hold sessions of a store, and drain one
+    #[command(subcommand)]
+    Nodes(NodesCommand),
     /// Show the timeline of a stored session as text, JSON or a page
     Trace(TraceArgs),
     /// Show in under a minute, offline, what stops do and what receipts report

@@ -9,6 +9,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod leaving;
 pub(crate) mod mcp;
+pub(crate) mod nodes;
 pub(crate) mod practice;
 pub(crate) mod principal;
 pub(crate) mod push;

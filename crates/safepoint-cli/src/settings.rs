@@ -1,14 +1,11 @@
 //! What was typed, and what the config file and the session say beside it.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use safepoint::ids::SessionId;
 
 use crate::{
-    args::{agent::AgentArgs, names},
+    args::{agent::AgentArgs, names, place::StorePlace},
     output,
     prices::OwnPrice,
     render::chat::{attention::Notify, markdown::look::Theme},
@@ -51,7 +48,7 @@ pub(crate) struct AgentSettings {
     /// What commands are given.
     pub(crate) commands: Commands,
     /// The store in which what is said is kept, if it is.
-    pub(crate) kept_in: Option<PathBuf>,
+    pub(crate) kept_in: Option<StorePlace>,
     /// What the session remembers of all this from now on, if it is kept.
     pub(crate) remembered: Option<String>,
     /// Further files that commonly hold secrets, as lines of a `.gitignore`: the config file's.
@@ -114,14 +111,14 @@ impl AgentSettings {
     pub(crate) async fn complete(
         mut args: AgentArgs,
         session: Option<&String>,
-        path: Option<&PathBuf>,
+        path: Option<&StorePlace>,
         usual: Option<&str>,
     ) -> anyhow::Result<Self> {
         let config = Config::load(args.config.as_deref())?;
         let (named, mut project) = (args.root.clone(), None);
         if let Some(session) = session {
             let was = args.root.clone();
-            let row = match existing_store(path.cloned())? {
+            let row = match existing_store(path.cloned()).await? {
                 Some(store) => row_of(&*store, &SessionId::from(session.as_str())).await?,
                 None => None,
             };

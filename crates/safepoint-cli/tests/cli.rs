@@ -20,6 +20,9 @@ mod cli {
     mod chat_kept;
     mod control;
     mod conversations;
+    mod copied;
+    #[cfg(not(feature = "postgres"))]
+    mod database;
     mod early;
     mod edits;
     mod environment;

@@ -11,7 +11,7 @@ use crate::{
     args::backend::{BackendArgs, Stops},
     exit::Usage,
     render::text::shown,
-    settings::{AgentSettings, secrets},
+    settings::{AgentSettings, secrets, store},
 };
 
 /// How a backend is named.
@@ -108,9 +108,8 @@ fn responses(model: &str, known: &BackendArgs) -> anyhow::Result<Responses> {
 
 /// A folder beside the store, whose sessions the peer's own belong to.
 fn beside(settings: &AgentSettings, suffix: &str) -> Option<PathBuf> {
-    let mut folder = settings.kept_in.clone()?.into_os_string();
-    folder.push(suffix);
-    Some(folder.into())
+    // Without a home directory there is none: what the peer remembers is forgotten with the program.
+    store::beside(settings.kept_in.as_ref()?, suffix).ok()
 }
 
 /// The token or key, where one is named.

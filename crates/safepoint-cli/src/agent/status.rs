@@ -16,7 +16,7 @@ pub(super) fn of(crew: &CurrentAgent, settings: &AgentSettings, servers: Vec<(St
         mode: crew.modes().0,
         commands: commands(settings),
         approvals: approvals(settings),
-        store: settings.kept_in.clone(),
+        store: settings.kept_in.as_ref().map(ToString::to_string),
         servers,
         files: of_project.iter().map(|file| file.path.display().to_string()).collect(),
     }

@@ -2,15 +2,15 @@
 //!
 //! **Invariants**: a token goes over TLS, stays on this machine, or goes where the user allowed it to be read.
 
-use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
-    path::Path,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use safepoint_http::{HttpClient, HttpError, Proxy, Settings, shared};
 use url::{Host, Url};
 
-use crate::{args::server::ServerArgs, exit::Usage};
+use crate::{
+    args::{place::StorePlace, server::ServerArgs},
+    exit::Usage,
+};
 
 /// What names the server where the command line does not.
 const VARIABLE: &str = "SAFEPOINT_SERVER";
@@ -28,7 +28,7 @@ impl ServerAddress {
     ///
     /// # Errors
     /// If it is no address that a token may go to.
-    pub(super) fn meant(args: &ServerArgs, store: Option<&Path>) -> Result<Option<Self>, Usage> {
+    pub(super) fn meant(args: &ServerArgs, store: Option<&StorePlace>) -> Result<Option<Self>, Usage> {
         let by_default = || std::env::var(VARIABLE).ok().filter(|url| !url.is_empty() && store.is_none());
         match args.server.clone().or_else(by_default) {
             Some(url) => Self::parse(&url, args.insecure).map(Some),

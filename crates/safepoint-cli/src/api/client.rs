@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: an answer is bounded in size and in time; a request is not sent twice here.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use http::{
     HeaderName, HeaderValue, Method,
@@ -18,7 +18,7 @@ use super::{
     token::Token,
 };
 use crate::{
-    args::{names, server::ServerArgs},
+    args::{names, place::StorePlace, server::ServerArgs},
     exit::Usage,
 };
 
@@ -108,7 +108,7 @@ impl ServerApi {
     ///
     /// # Errors
     /// If it is no address for a token, or there is no token for it.
-    pub(crate) fn meant(args: &ServerArgs, store: Option<&Path>) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn meant(args: &ServerArgs, store: Option<&StorePlace>) -> anyhow::Result<Option<Self>> {
         let Some(address) = ServerAddress::meant(args, store)? else { return Ok(None) };
         let token = Token::of(args, &address)?;
         Ok(Some(Self { client: address.client()?, address, token, over: None }))

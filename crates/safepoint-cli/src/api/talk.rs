@@ -20,7 +20,7 @@ use crate::{
 /// It may have been done.
 pub(crate) async fn talk(common: &Common, ask: anyhow::Result<Ask>) -> anyhow::Result<ExitCode> {
     let mut replies = Replies::new(&common.place, &common.session);
-    let meant = ServerApi::meant(&common.server, common.place.store.as_deref());
+    let meant = ServerApi::meant(&common.server, common.place.store.as_ref());
     let asked = match meant {
         Ok(None) => return control::talk(common, ask).await,
         Ok(Some(server)) => ask.map(|ask| (server, ask)),

@@ -1,10 +1,13 @@
 //! The command line of `safepoint chat`.
 
-use std::path::PathBuf;
+use clap::{Args, Parser, ValueHint};
 
-use clap::{Args, Parser};
-
-use super::{agent::AgentArgs, keep::KeepArgs, names};
+use super::{
+    agent::AgentArgs,
+    keep::KeepArgs,
+    names,
+    place::{self, StorePlace},
+};
 
 const CHAT: &str = "\
 Enter sends a message, or steers a running turn. Alt-Enter queues. Tab completes. Esc stops an answer at once
@@ -30,9 +33,9 @@ pub(crate) struct ChatArgs {
     /// Store the conversation as this session, or continue it
     #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,
-    /// The store file; default: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
+    /// The store: a file, or postgres://… for a database; default: $SAFEPOINT_STORE, $XDG_DATA_HOME/safepoint/store.db or ~/.local/share/safepoint/store.db
+    #[arg(long, value_name = "PATH|URL", value_parser = place::parser(), value_hint = ValueHint::AnyPath)]
+    pub(crate) store: Option<StorePlace>,
     #[command(flatten)]
     pub(crate) keep: KeepArgs,
     /// Take no snapshots of the files around turns, so that /rewind restores none; also: `snapshots = false` in the config file

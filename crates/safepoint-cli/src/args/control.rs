@@ -16,7 +16,7 @@ Exit codes: 0 withdrawn; 1 failed; 2 wrong usage; 3 session or item not found; 4
 
 const STOP: &str = "\
 Exit codes: 0 stop requested, or with --wait ended; 1 failed, or with --wait=quiet not known to be quiet; 2 wrong usage;
-3 session, run or call not found; 4 too late: already ended; 7 --timeout passed.";
+3 session, run, call or node not found; 4 too late: already ended; 7 --timeout passed.";
 
 /// Flags of each of these commands.
 #[derive(Clone, Debug, Args)]
@@ -93,8 +93,22 @@ pub(crate) struct WithdrawArgs {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = STOP)]
 pub(crate) struct StopArgs {
+    /// The session's id or a unique end of it (safepoint sessions ls)
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) session: Option<String>,
+    /// Stop every session that a process has open, all of them or none; asked of the store, and not waited for
+    #[arg(long, conflicts_with_all = ["server", "run", "call", "wait", "scope"])]
+    pub(crate) all: bool,
+    /// With --all: only those that this node holds (safepoint nodes ls)
+    #[arg(long, value_name = "NAME", requires = "all")]
+    pub(crate) node: Option<String>,
     #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) place: StoreArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// How long to wait for an answer, or with --wait for the end; then exit code 7
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
     /// Stop now
     #[arg(long, conflicts_with_all = ["at", "when_idle", "within"])]
     pub(crate) now: bool,

@@ -1,10 +1,11 @@
 //! The command line of an agent that serves the one client that started it.
 
-use std::path::PathBuf;
+use clap::{Args, ValueHint};
 
-use clap::Args;
-
-use super::agent::AgentArgs;
+use super::{
+    agent::AgentArgs,
+    place::{self, StorePlace},
+};
 
 /// Behind the help of `safepoint acp`.
 pub(super) const ACP: &str = "\
@@ -36,7 +37,7 @@ pub(crate) struct LocalArgs {
     pub(crate) named: Option<String>,
     #[command(flatten)]
     pub(crate) agent: AgentArgs,
-    /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
+    /// The store: a file, or postgres://… for a database; default: $SAFEPOINT_STORE, $XDG_DATA_HOME/safepoint/store.db or ~/.local/share/safepoint/store.db
+    #[arg(long, value_name = "PATH|URL", value_parser = place::parser(), value_hint = ValueHint::AnyPath)]
+    pub(crate) store: Option<StorePlace>,
 }

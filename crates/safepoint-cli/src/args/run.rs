@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
-use super::{agent::AgentArgs, names};
+use super::{
+    agent::AgentArgs,
+    names,
+    place::{self, StorePlace},
+};
 
 const RUN: &str = "\
 Without --model, the first of these decides: the config file; OPENAI_API_KEY, OPENAI_BASE_URL,
@@ -40,9 +44,9 @@ pub(crate) struct RunArgs {
     /// Store the conversation as this session, or continue it
     #[arg(long, value_name = "ID", value_parser = names::parse)]
     pub(crate) session: Option<String>,
-    /// The store file; default with --session: $XDG_DATA_HOME/safepoint/store.db, or under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
+    /// The store: a file, or postgres://… for a database; default with --session: $SAFEPOINT_STORE, $XDG_DATA_HOME/safepoint/store.db or ~/.local/share/safepoint/store.db
+    #[arg(long, value_name = "PATH|URL", value_parser = place::parser(), value_hint = ValueHint::AnyPath)]
+    pub(crate) store: Option<StorePlace>,
     /// An image or a PDF that goes with the first prompt (repeatable)
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,

@@ -2,9 +2,14 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 
-use super::{agent::AgentArgs, duration::parse as duration};
+use super::{
+    agent::AgentArgs,
+    duration::parse as duration,
+    names,
+    place::{self, StorePlace},
+};
 
 const SERVE: &str = "\
 The agents are those of the config file ([agents.NAME]); without any, the flags and the rest of the file make the agent
@@ -22,9 +27,15 @@ pub(crate) struct ServeArgs {
     /// Where to listen; default: 127.0.0.1:7717
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
-    /// The store's file; default: $XDG_DATA_HOME/safepoint/store.db, or the same under ~/.local/share
-    #[arg(long, value_name = "PATH")]
-    pub(crate) store: Option<PathBuf>,
+    /// The store: a file, or postgres://… for a database; default: $SAFEPOINT_STORE, $XDG_DATA_HOME/safepoint/store.db or ~/.local/share/safepoint/store.db
+    #[arg(long, value_name = "PATH|URL", value_parser = place::parser(), value_hint = ValueHint::AnyPath)]
+    pub(crate) store: Option<StorePlace>,
+    /// The name of this server among the nodes that share the store; default: the name of the machine
+    #[arg(long, value_name = "NAME", value_parser = names::parse)]
+    pub(crate) node: Option<String>,
+    /// How long this server holds its sessions without a word to the store; after its death others take them then. From 2s on; default: 10s
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub(crate) lease: Option<Duration>,
     /// The file of the tokens; default: tokens.toml beside the config file
     #[arg(long, value_name = "PATH")]
     pub(crate) tokens: Option<PathBuf>,

@@ -54,7 +54,7 @@ pub(crate) enum Verb {
 
 /// Lists the approvals of a session, the open ones first.
 pub(crate) async fn approvals(args: ApprovalsArgs) -> anyhow::Result<ExitCode> {
-    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_ref())? {
         return api::approvals::list(&server, &args.session, &args.place).await;
     }
     let session = SessionId::from(args.session);
@@ -178,7 +178,7 @@ pub(crate) async fn decide(verb: Verb, args: DecideArgs) -> anyhow::Result<ExitC
         );
         return show_result(&session, args.approval.as_deref(), (code::CONFLICT, &said), &args.place);
     }
-    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_ref())? {
         return served::decide(&server, &args, &decision).await;
     }
     let read = found(&args.place, async |store| store.approvals(&session).await);

@@ -1,6 +1,6 @@
 //! `safepoint chat`: a conversation on the terminal that can be talked to while it works.
 
-use std::{io::IsTerminal as _, path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
+use std::{io::IsTerminal as _, process::ExitCode, sync::Arc, time::Instant};
 
 use safepoint::{
     Session,
@@ -44,7 +44,7 @@ use crate::{
         model,
         planner::CurrentPlanner,
     },
-    args::chat::ChatArgs,
+    args::{chat::ChatArgs, place::StorePlace},
     control,
     output::Stream,
     prices::Prices,
@@ -67,7 +67,7 @@ use crate::{
     },
     settings::{
         self, AgentSettings, project,
-        store::{existing_store, open_store, usual_store},
+        store::{existing_store, open_store, usual_place},
     },
     signals::LAST_CAP,
 };
@@ -106,7 +106,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
     let (is_sent, typed) = (prompt.is_some(), prompt.unwrap_or_default());
     let (mut next, mut before) = (Next { notes, typed, is_sent, ..Next::default() }, None);
     loop {
-        let kept = place.is_kept.then(|| path.clone().map_or_else(usual_store, Ok)).transpose()?;
+        let kept = place.is_kept.then(|| path.clone().map_or_else(usual_place, Ok)).transpose()?;
         // A new session remembers nothing yet: it works as the one before it.
         let remembers = if place.is_own { before.take() } else { Some(place.id.as_str().to_owned()) };
         let here = remembers.filter(|_| place.is_kept);
@@ -124,7 +124,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
                 before = Some(place.id.as_str().to_owned());
                 (place.id, place.is_own) = (SessionId::from(found.id.as_str()), found.is_new);
                 if !found.is_here {
-                    (place.store, place.is_kept) = (open_store(path.clone())?, true);
+                    (place.store, place.is_kept) = (open_store(path.clone()).await?, true);
                 }
                 next = *found;
             }
@@ -136,7 +136,7 @@ pub(crate) async fn chat(args: ChatArgs) -> anyhow::Result<ExitCode> {
 async fn once(
     settings: &AgentSettings,
     place: &ChatPlace,
-    path: Option<&PathBuf>,
+    path: Option<&StorePlace>,
     found: Next,
 ) -> anyhow::Result<After> {
     let times = Times { grace: settings.args.grace, cleanup_cap: settings.args.cleanup_cap };
@@ -181,7 +181,7 @@ async fn once(
         let name = project.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let attention = Attention::of(variable, settings.notify, &name);
         let said = Beginning { notices: [notices, more], left, stops, found, desk, attention };
-        let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots))?;
+        let mut driver = begin(said, (&host, &crew), (processes, times), (place, path, snapshots)).await?;
         driver.state.markdown.look = look(settings);
         driver.surface.on(driver.state.markdown.look.background());
         driver.state.kept.project = project;
@@ -208,11 +208,11 @@ struct Beginning {
 }
 
 /// The chat on the terminal.
-fn begin(
+async fn begin(
     said: Beginning,
     (host, crew): (&Arc<Host>, &Arc<CurrentAgent>),
     (processes, times): (Processes, Times),
-    (place, path, snapshots): (&ChatPlace, Option<&PathBuf>, Option<Arc<TurnSnapshots>>),
+    (place, path, snapshots): (&ChatPlace, Option<&StorePlace>, Option<Arc<TurnSnapshots>>),
 ) -> anyhow::Result<Driver> {
     let Beginning { notices: [notices, more], left, stops, found, desk, attention } = said;
     let surface = Surface::new(paint(), terminal::size()).narrowing(Narrower::of(variable));
@@ -244,8 +244,10 @@ fn begin(
         state.send_typed();
     }
     // A usual store that cannot be used is no reason not to talk: no other session is listed then.
-    let others = || existing_store(path.cloned()).unwrap_or_default();
-    let store = if place.is_kept { Some(Arc::clone(&place.store)) } else { others() };
+    let store = match place.is_kept {
+        true => Some(Arc::clone(&place.store)),
+        false => existing_store(path.cloned()).await.unwrap_or_default(),
+    };
     let rewinds = Rewinds::new(Arc::clone(&place.store), snapshots, found.last);
     let people = (Arc::clone(host), Arc::clone(crew));
     let terminal = Terminal::enter(&state.attention)?;
@@ -276,7 +278,7 @@ async fn open(
 async fn snapshots_of(
     settings: &AgentSettings,
     crew: &CurrentAgent,
-    (place, path): (&ChatPlace, Option<&PathBuf>),
+    (place, path): (&ChatPlace, Option<&StorePlace>),
 ) -> (Option<Arc<TurnSnapshots>>, Option<String>) {
     if settings.snapshots == Some(false) || !crew.may_change_files() {
         return (None, None);
@@ -284,7 +286,7 @@ async fn snapshots_of(
     let (root, record) = (settings.args.root.clone(), settings.args.record.clone());
     let (store, id) = (path.cloned(), place.id.clone());
     let opened = tokio::task::spawn_blocking(move || {
-        let snapshots = settings::snapshots::open(root.as_deref(), store.as_deref(), record.as_deref())?;
+        let snapshots = settings::snapshots::open(root.as_deref(), store.as_ref(), record.as_deref())?;
         let cut_off = snapshots.unfinished()?.map(|_| {
             "a restore of files was cut off here: /undo gives back what was there before it".to_owned()
         });

@@ -1,6 +1,6 @@
 //! `safepoint sessions`: one list of what the store keeps and of what runs.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use safepoint::{ids::SessionId, store::Error};
 use serde_json::json;
@@ -11,7 +11,10 @@ mod show;
 
 use crate::{
     api::{self, ServerApi},
-    args::sessions::{LsArgs, OneArgs, SessionsCommand},
+    args::{
+        place::StorePlace,
+        sessions::{LsArgs, OneArgs, SessionsCommand},
+    },
     command::store::{no_session, show_outcome},
     control::list::{Listed, meant, recent},
     exit::code,
@@ -25,7 +28,7 @@ use crate::{
 pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCode> {
     match command {
         SessionsCommand::Ls(args) => list(args).await,
-        SessionsCommand::Show(args) => match ServerApi::meant(&args.server, args.place.store.as_deref())? {
+        SessionsCommand::Show(args) => match ServerApi::meant(&args.server, args.place.store.as_ref())? {
             Some(server) => api::sessions::show(&server, &args.session, &args.place).await,
             None => show::show(args).await,
         },
@@ -35,10 +38,10 @@ pub(crate) async fn sessions(command: SessionsCommand) -> anyhow::Result<ExitCod
 }
 
 async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
-    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_ref())? {
         return api::sessions::list(&server, args.most, &args.place).await;
     }
-    let store = existing_store(args.place.store.clone())?;
+    let store = existing_store(args.place.store.clone()).await?;
     let listed = recent(store.as_ref(), args.most).await?;
     let mut lines = ReplyLines::default();
     for one in &listed {
@@ -60,10 +63,10 @@ async fn list(args: LsArgs) -> anyhow::Result<ExitCode> {
 }
 
 async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
-    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_ref())? {
         return api::sessions::remove(&server, &args.session, &args.place).await;
     }
-    let store = existing_store(args.place.store.clone())?;
+    let store = existing_store(args.place.store.clone()).await?;
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
         return no_session(&SessionId::from(args.session), &args.place);
     };
@@ -87,10 +90,10 @@ async fn remove(args: OneArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The snapshots of files go with their session; what cannot be removed now goes by its age.
-async fn forget_snapshots(one: &Listed, store: Option<PathBuf>) {
+async fn forget_snapshots(one: &Listed, store: Option<StorePlace>) {
     let Some(root) = one.row.as_ref().and_then(|row| Setup::read(row).root()) else { return };
     let id = SessionId::from(one.id.as_str());
-    let forgotten = tokio::task::spawn_blocking(move || snapshots::forget(&root, store.as_deref(), &[id]));
+    let forgotten = tokio::task::spawn_blocking(move || snapshots::forget(&root, store.as_ref(), &[id]));
     if let Ok(Err(error)) = forgotten.await {
         output::tell(format_args!(
             "safepoint: its snapshots of files stay until they are too old: {error:#}"

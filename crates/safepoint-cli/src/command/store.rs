@@ -2,6 +2,7 @@
 
 use std::{process::ExitCode, sync::Arc};
 
+mod copy;
 mod prune;
 
 use anyhow::Context as _;
@@ -13,7 +14,6 @@ use safepoint::{
     },
     store::{Error, Store},
 };
-use safepoint_stores::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,25 +24,26 @@ use crate::{
     exit::{self, NoSession, code},
     output::{self, Bulk},
     render::{reply_json::ReplyLines, text::one_line},
-    settings::store::{existing_file, existing_store},
+    settings::store::{existing, existing_store, open_store, usual_place},
 };
 
-pub(crate) use prune::prune;
+pub(crate) use {copy::copy, prune::prune};
 
 /// `safepoint store check`.
 pub(crate) async fn check(place: StoreArgs) -> anyhow::Result<ExitCode> {
     let named = place.store.clone();
-    let Some(store) = existing_file(place.store)? else {
-        if let Some(path) = named {
-            anyhow::bail!("store {} not found", path.display());
+    let Some(open) = existing(place.store).await? else {
+        if let Some(place) = named {
+            anyhow::bail!("store {place} not found");
         }
         output::tell("safepoint: no stored sessions");
         return Ok(ExitCode::SUCCESS);
     };
+    let store = open.store();
     let mut older = None;
     let mut bad = 0;
     let mut lines = place.json.then(ReplyLines::default);
-    if let Some(flaw) = store.check_file().await? {
+    if let Some(flaw) = open.check_file().await? {
         bad += 1;
         match lines.as_mut() {
             Some(lines) => lines.say("checked", None, json!({"sound": false, "said": flaw}))?,
@@ -52,7 +53,7 @@ pub(crate) async fn check(place: StoreArgs) -> anyhow::Result<ExitCode> {
     loop {
         let rows = store.list(PAGE, older.take()).await.context("cannot list the sessions")?;
         for row in &rows {
-            bad += usize::from(!is_sound(&store, &row.id, lines.as_mut()).await?);
+            bad += usize::from(!is_sound(&*store, &row.id, lines.as_mut()).await?);
         }
         match rows.last() {
             Some(last) if rows.len() == PAGE => older = Some(last.older()),
@@ -62,11 +63,27 @@ pub(crate) async fn check(place: StoreArgs) -> anyhow::Result<ExitCode> {
     Ok(exit::with(u8::from(bad > 0)))
 }
 
+/// `safepoint store migrate`.
+pub(crate) async fn migrate(place: StoreArgs) -> anyhow::Result<ExitCode> {
+    let shown = match &place.store {
+        Some(named) => named.to_string(),
+        None => usual_place()?.to_string(),
+    };
+    open_store(place.store.clone()).await?;
+    let said = format!("{shown} is of this release");
+    show_outcome(
+        &place,
+        ("migrated", None),
+        json!({"code": code::ACCEPTED, "said": said}),
+        (code::ACCEPTED, &said),
+    )
+}
+
 /// How many sessions are listed at once.
 const PAGE: usize = 256;
 
 async fn is_sound(
-    store: &SqliteStore,
+    store: &dyn Store,
     session: &SessionId,
     lines: Option<&mut ReplyLines>,
 ) -> anyhow::Result<bool> {
@@ -85,7 +102,7 @@ async fn is_sound(
 }
 
 /// The first of the rows beside the journal that cannot be read, or is not what was put there.
-async fn flawed_row(store: &SqliteStore, session: &SessionId) -> Result<Option<String>, Error> {
+async fn flawed_row(store: &dyn Store, session: &SessionId) -> Result<Option<String>, Error> {
     for row in store.inbox(session).await? {
         if let Err(why) = decode_row::<Value>(&row) {
             return Ok(Some(format!("item-{}: {why}", row.number)));
@@ -155,7 +172,7 @@ pub(crate) async fn found<T>(
     place: &StoreArgs,
     read: impl AsyncFnOnce(&dyn Store) -> Result<T, Error>,
 ) -> anyhow::Result<Option<(Arc<dyn Store>, T)>> {
-    let Some(store) = existing_store(place.store.clone())? else { return Ok(None) };
+    let Some(store) = existing_store(place.store.clone()).await? else { return Ok(None) };
     match read(&*store).await {
         Err(Error::NoSession(_)) => Ok(None),
         read => Ok(Some((store, read?))),

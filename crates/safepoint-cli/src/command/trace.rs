@@ -16,7 +16,7 @@ use crate::{
 
 /// Tells what was recorded.
 pub(crate) async fn trace(args: TraceArgs) -> anyhow::Result<ExitCode> {
-    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_deref())? {
+    if let Some(server) = ServerApi::meant(&args.server, args.place.store.as_ref())? {
         let read = match server.timeline(&args.session).await {
             Ok(read) => read,
             Err(error) => return failed(&server, &error, &args.session, &args.place),

@@ -4,6 +4,10 @@ use std::{fmt::Display, str::FromStr, time::Duration};
 
 use safepoint::{
     Grace, Reason, SafePoints, StopRequest,
+    raw::{
+        StoredStop,
+        store::{ApprovalsToWithdraw, StopIntent},
+    },
     session::{IfUndelivered, Policy, Preempt, RejectReason, SessionStop},
     steer::SteerTiming,
     stop::Reach,
@@ -107,6 +111,19 @@ impl StopAsk {
             ModeArg::TurnEnd | ModeArg::WhenIdle { .. } => Ok(None),
             ModeArg::Now | ModeArg::Points(_) => self.request().map(Some),
         }
+    }
+
+    /// As one intent for each of many sessions, in which no approval is looked for.
+    ///
+    /// # Errors
+    /// If one intent does not say it.
+    pub(crate) fn of_many(&self) -> Result<StopIntent, Usage> {
+        let (stop, None) = self.session_stop()? else {
+            return Err(Usage(
+                "--all stops now, at the next safe point of any kind, at the turn's end or when idle".into(),
+            ));
+        };
+        Ok(StopIntent { bytes: StoredStop::Session(stop).to_bytes(), approvals: ApprovalsToWithdraw::Stay })
     }
 
     pub(crate) fn reason(&self) -> Reason {

@@ -84,10 +84,12 @@ impl Listed {
     /// Who has it, as far as that can be known.
     pub(crate) fn owner(&self) -> Option<String> {
         let held = self.row.as_ref().and_then(|row| row.holder.as_ref())?;
+        // A process that holds one session alone is a node without a name for people.
+        let named = if held.name == held.node.as_str() { String::new() } else { format!("{}, ", held.name) };
         match held.owner.life() {
-            Liveness::Alive => Some(held.owner.to_string()),
+            Liveness::Alive => Some(format!("{named}{}", held.owner)),
             Liveness::Dead => None,
-            Liveness::Unknown => Some(format!("{}, perhaps", held.owner)),
+            Liveness::Unknown => Some(format!("{named}{}, perhaps", held.owner)),
         }
     }
 
@@ -122,6 +124,7 @@ impl Listed {
             "setup": row.map(Setup::read),
             "owner": holder.map(|held| json!({
                 "pid": held.owner.pid, "host": held.owner.host, "since": held.since,
+                "node": held.node, "node_name": held.name,
                 "life": match held.owner.life() {
                     Liveness::Alive => "alive", Liveness::Dead => "dead", Liveness::Unknown => "unknown",
                 },

@@ -37,7 +37,7 @@ pub(crate) struct StoredTarget {
 
 /// The store that keeps the session that is meant; none if it does not.
 pub(super) async fn kept(common: &Common) -> anyhow::Result<Option<StoredTarget>> {
-    let Some(store) = existing_store(common.place.store.clone())? else { return Ok(None) };
+    let Some(store) = existing_store(common.place.store.clone()).await? else { return Ok(None) };
     let session = SessionId::from(common.session.as_str());
     let is_there = row_of(&*store, &session).await?.is_some();
     Ok(is_there.then_some(StoredTarget { store, session }))

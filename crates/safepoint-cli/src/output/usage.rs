@@ -2,7 +2,7 @@
 //!
 //! **Invariants**: a repeated user input stays in its line, and every character of it is visible.
 
-use std::{error::Error as _, process::ExitCode};
+use std::{borrow::Cow, error::Error as _, process::ExitCode};
 
 use clap::{
     builder::StyledStr,
@@ -52,7 +52,9 @@ fn mistake(error: &mut clap::Error) -> String {
 /// An argument's text within its line; none where it hides nothing, or is our own usage.
 fn in_its_line(value: &ContextValue) -> Option<ContextValue> {
     match value {
-        ContextValue::String(text) => text.contains(hides).then(|| ContextValue::String(line(text))),
+        ContextValue::String(text) => {
+            (text.contains(hides) || text.contains("://")).then(|| ContextValue::String(line(text)))
+        }
         ContextValue::Strings(all) => {
             Some(ContextValue::Strings(all.iter().map(|text| line(text)).collect()))
         }
@@ -65,5 +67,14 @@ fn in_its_line(value: &ContextValue) -> Option<ContextValue> {
 }
 
 fn line(text: &str) -> String {
-    named(&text.replace('\n', "\\n").replace('\t', "\\t"), hides).into_owned()
+    named(&without_user(text).replace('\n', "\\n").replace('\t', "\\t"), hides).into_owned()
+}
+
+/// Without what stands before the host of an address: it may be a password, and the argument is repeated for its place alone.
+fn without_user(text: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = text.split_once("://") else { return Cow::Borrowed(text) };
+    match rest.rsplit_once('@') {
+        Some((user, place)) if user.contains(':') => Cow::Owned(format!("{scheme}://…@{place}")),
+        _ => Cow::Borrowed(text),
+    }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod calls;
 pub(crate) mod facts;
 pub(crate) mod fold;
+pub(crate) mod holder;
 pub(crate) mod json;
 pub(crate) mod lines;
 pub(crate) mod page;

@@ -56,7 +56,7 @@ impl Conversation {
             return Ok(Self::Bare { agent: Box::new(agent), history: History::new(), turns: 0, begun: None });
         }
         let id = args.session.as_deref().map_or_else(SessionId::fresh, SessionId::from);
-        let store = open_store(args.store.clone())?;
+        let store = open_store(args.store.clone()).await?;
         if first == First::Resume
             && let Err(store::Error::NoSession(_)) = store.open(&id).await
         {

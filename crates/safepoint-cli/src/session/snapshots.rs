@@ -19,7 +19,7 @@ use safepoint::{
 use safepoint_snapshot::{NotTaken, Snapshot, SnapshotError, Snapshots};
 use tokio::task::JoinHandle;
 
-use crate::{agent::planner::CurrentPlanner, settings, sync::lock};
+use crate::{agent::planner::CurrentPlanner, args::place::StorePlace, settings, sync::lock};
 
 /// The snapshots around the turns of one session.
 pub(crate) struct TurnSnapshots {
@@ -193,7 +193,7 @@ impl TurnSnapshots {
 ///
 /// # Errors
 /// If they cannot be removed now.
-pub(crate) fn forget(root: &Path, store: Option<&Path>, sessions: &[SessionId]) -> anyhow::Result<()> {
+pub(crate) fn forget(root: &Path, store: Option<&StorePlace>, sessions: &[SessionId]) -> anyhow::Result<()> {
     if !root.is_dir() {
         return Ok(());
     }

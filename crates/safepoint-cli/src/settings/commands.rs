@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use safepoint_tools::process::CommandEnvironment;
 use serde::Deserialize;
 
+use super::store;
 use crate::args::agent::SandboxSwitch;
 
 /// What the config file says of commands.
@@ -56,6 +57,7 @@ impl Commands {
             Some(Env::Filtered) | None => CommandEnvironment::filtered(),
             Some(Env::All) => CommandEnvironment::all(),
         };
-        environment.withhold(&self.withhold).withhold(keys).keep(&self.keep)
+        let environment = environment.withhold(&self.withhold).withhold(keys);
+        environment.withhold(store::variable_of_database()).keep(&self.keep)
     }
 }

@@ -8,6 +8,7 @@ use std::{
 use safepoint_tools::{Confinement, Layers};
 
 use super::{AgentSettings, commands::Commands, config, store};
+use crate::args::place::StorePlace;
 
 /// Files of SQLite beside a store.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -33,7 +34,7 @@ impl Sandbox {
             note(&format!("commands are not confined here, and each of them asks: {why}"));
             return Self::default();
         }
-        let hidden = hidden(settings.kept_in.as_deref(), settings.args.config.as_deref());
+        let hidden = hidden(settings.kept_in.as_ref(), settings.args.config.as_deref());
         let confinement = match confined(root, layers, &settings.commands, hidden) {
             Ok(confinement) => confinement,
             Err(why) => {
@@ -84,15 +85,17 @@ pub(crate) fn lacks(root: &Path, layers: &Layers) -> Option<String> {
 }
 
 /// What is ours alone: the store that is used, the usual folder of stores, and the folder of the config file.
-pub(crate) fn hidden(kept_in: Option<&Path>, config: Option<&Path>) -> Vec<PathBuf> {
-    let usual = store::usual_store().ok().and_then(|store| store.parent().map(Path::to_owned));
-    let stores = kept_in.into_iter().flat_map(|store| {
-        let beside = BESIDE.iter().map(move |ending| {
-            let mut name = OsString::from(store);
+pub(crate) fn hidden(kept_in: Option<&StorePlace>, config: Option<&Path>) -> Vec<PathBuf> {
+    let usual = store::usual_file().ok().and_then(|store| store.parent().map(Path::to_owned));
+    let places = kept_in.cloned().into_iter().chain(store::usual_place().ok());
+    let files = places.filter_map(|place| place.file().map(Path::to_owned));
+    let stores = files.flat_map(|store| {
+        let beside = BESIDE.map(|ending| {
+            let mut name = OsString::from(&store);
             name.push(ending);
             PathBuf::from(name)
         });
-        beside.chain([store.to_owned()])
+        beside.into_iter().chain([store])
     });
     let configs = config.map(Path::to_owned).into_iter().chain(config::folder());
     stores.chain(usual).chain(configs).collect()
@@ -117,7 +120,7 @@ mod tests {
     /// S4.27
     #[test]
     fn the_store_is_hidden_with_what_sqlite_writes_beside_it() {
-        let hidden = hidden(Some(Path::new("/a/store.db")), Some(Path::new("/a/c.toml")));
+        let hidden = hidden(Some(&PathBuf::from("/a/store.db").into()), Some(Path::new("/a/c.toml")));
         for path in ["/a/store.db", "/a/store.db-wal", "/a/store.db-shm", "/a/store.db-journal", "/a/c.toml"]
         {
             assert!(hidden.contains(&PathBuf::from(path)), "{path}: {hidden:?}");

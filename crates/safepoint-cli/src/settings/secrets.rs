@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use safepoint::secret::Secrets;
 use safepoint_tools::process::{holds_secret, password_in};
 
-use crate::settings::{AgentSettings, mcp::Servers};
+use crate::{
+    args::place::StorePlace,
+    settings::{AgentSettings, mcp::Servers},
+};
 
 /// All that are known where these arguments hold.
 pub(crate) fn known(settings: &AgentSettings) -> Secrets {
@@ -18,6 +21,11 @@ pub(crate) fn known(settings: &AgentSettings) -> Secrets {
     }
     for address in args.base_url.iter().chain(&args.backend) {
         found.extend(password(address).map(|password| ("of the address".to_owned(), password.to_owned())));
+    }
+    if let Some(StorePlace::Postgres(address)) = &settings.kept_in {
+        found.extend(
+            address.secrets().into_iter().map(|secret| ("of the store's address".to_owned(), secret)),
+        );
     }
     found.extend(settings.servers.secrets());
     Secrets::of(found)

@@ -9,7 +9,11 @@ use std::{
 use anyhow::Context as _;
 use safepoint_snapshot::{SnapshotLimits, Snapshots};
 
-use crate::{exit::Usage, settings::store::usual_store};
+use crate::{
+    args::place::StorePlace,
+    exit::Usage,
+    settings::store::{usual_file, usual_place},
+};
 
 /// The files beside a store: those of SQLite, and the one of its writers.
 const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-turn"];
@@ -21,7 +25,7 @@ const BESIDE: [&str; 4] = ["-wal", "-shm", "-journal", "-turn"];
 /// If there is no place for them, or the directory cannot be used.
 pub(crate) fn open(
     root: Option<&Path>,
-    store: Option<&Path>,
+    store: Option<&StorePlace>,
     record: Option<&Path>,
 ) -> anyhow::Result<Snapshots> {
     let root = match root {
@@ -29,7 +33,8 @@ pub(crate) fn open(
         None => env::current_dir().context("the working directory cannot be used")?,
     };
     let mut limits = SnapshotLimits::default();
-    let stores = store.map(Path::to_owned).into_iter().chain(usual_store().ok());
+    let places = store.cloned().into_iter().chain(usual_place().ok());
+    let stores = places.filter_map(|place| place.file().map(Path::to_owned)).chain(usual_file().ok());
     for path in stores.chain(record.map(Path::to_owned)) {
         let path = std::path::absolute(path)?;
         for beside in BESIDE {

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::{driver::Driver, exporting, keeping, later::Later, looking, reopen, rewinding::Next};
 use crate::{
+    args::place::StorePlace,
     control::list::{Listed, ago},
     render::{
         chat::{
@@ -97,8 +98,8 @@ fn left(state: &State) -> String {
 }
 
 /// The command that comes back to a stored session.
-pub(super) fn returns(id: &SessionId, path: Option<&PathBuf>) -> String {
-    let store = path.map(|path| format!(" --store {}", path.display())).unwrap_or_default();
+pub(super) fn returns(id: &SessionId, place: Option<&StorePlace>) -> String {
+    let store = place.map(|place| format!(" --store {place}")).unwrap_or_default();
     format!("safepoint --resume {}{store}", short(id.as_str()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs::OpenOptions,
+    fs::{OpenOptions, create_dir_all},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,14 +16,14 @@ use safepoint::{
 
 use super::{ChatPlace, choose};
 use crate::{
-    args::chat::ChatArgs,
+    args::{chat::ChatArgs, place::StorePlace},
     control::list::{self, Listed},
     exit::{NoSession, Usage},
     settings::{
         config::Config,
         project,
         remembered::Setup,
-        store::{existing_file, existing_store, open_store, usual_store},
+        store::{beside, existing, existing_store, open_store, usual_place},
     },
 };
 
@@ -43,7 +43,7 @@ pub(super) async fn first(
         || project::here(args.agent.root.as_deref()).context("the working directory cannot be used");
     let kept = |store, id| ChatPlace { store, id, is_kept: true, is_own: false };
     if let Some(named) = &args.keep.resume {
-        let Some(store) = existing_store(path.cloned())? else { return none_stored(named.as_deref()) };
+        let Some(store) = existing_store(path.cloned()).await? else { return none_stored(named.as_deref()) };
         let id = match named {
             Some(named) => stored(&store, named).await?,
             None if can_draw => match choose::choose(&store, &project()?).await? {
@@ -55,7 +55,7 @@ pub(super) async fn first(
         return Ok(Some((kept(store, id), Vec::new())));
     }
     if args.keep.continues {
-        let store = open_store(path.cloned())?;
+        let store = open_store(path.cloned()).await?;
         let (last, open) = last_of(&store, &project()?).await?;
         let mut notes: Vec<String> = open.into_iter().collect();
         return Ok(Some(match last {
@@ -67,18 +67,21 @@ pub(super) async fn first(
         }));
     }
     if let Some(session) = &args.session {
-        return Ok(Some((kept(open_store(path.cloned())?, SessionId::from(session.as_str())), Vec::new())));
+        return Ok(Some((
+            kept(open_store(path.cloned()).await?, SessionId::from(session.as_str())),
+            Vec::new(),
+        )));
     }
     if path.is_some() {
-        return Ok(Some((fresh(open_store(path.cloned())?).await?, Vec::new())));
+        return Ok(Some((fresh(open_store(path.cloned()).await?).await?, Vec::new())));
     }
     let is_wanted = can_draw && !args.keep.no_keep;
     if !is_wanted || Config::load(args.agent.config.as_deref())?.keep == Some(false) {
         return Ok(Some((in_memory(), Vec::new())));
     }
-    let tried = async { fresh(open_store(None)?).await };
+    let tried = async { fresh(open_store(None).await?).await };
     Ok(Some(match tried.await {
-        Ok(place) => (place, note_once(&usual_store()?)),
+        Ok(place) => (place, note_once(&usual_place()?)),
         Err(error) => (in_memory(), vec![format!("not stored, in memory only: {error:#}")]),
     }))
 }
@@ -103,11 +106,18 @@ async fn fresh(store: Arc<dyn Store>) -> anyhow::Result<ChatPlace> {
 }
 
 /// Says once in the life of a usual store that conversations are stored, where, and what turns that off.
-fn note_once(store: &Path) -> Vec<String> {
-    let is_first = OpenOptions::new().write(true).create_new(true).open(store.with_file_name(NOTED)).is_ok();
+fn note_once(place: &StorePlace) -> Vec<String> {
+    let (noted, shown) = match place.file() {
+        Some(path) => (Ok(path.with_file_name(NOTED)), from_home(path)),
+        None => (beside(place, &format!(".{NOTED}")), place.to_string()),
+    };
+    let is_made = |noted: PathBuf| {
+        noted.parent().is_none_or(|folder| create_dir_all(folder).is_ok())
+            && OpenOptions::new().write(true).create_new(true).open(noted).is_ok()
+    };
+    let is_first = noted.is_ok_and(is_made);
     let note = format!(
-        "conversations are stored in {}\n  --no-keep, or `keep = false` in the config file, turns that off",
-        from_home(store)
+        "conversations are stored in {shown}\n  --no-keep, or `keep = false` in the config file, turns that off"
     );
     is_first.then_some(note).into_iter().collect()
 }
@@ -199,11 +209,11 @@ pub(super) async fn offered(
 }
 
 /// Removes a new conversation in which nothing was said. What is said there by another process at this moment stays.
-pub(super) async fn leave_nothing(path: Option<&PathBuf>, place: &ChatPlace) {
+pub(super) async fn leave_nothing(path: Option<&StorePlace>, place: &ChatPlace) {
     if !place.is_own || !place.is_kept {
         return;
     }
-    if let Ok(Some(store)) = existing_file(path.cloned())
+    if let Ok(Some(store)) = existing(path.cloned()).await
         && store.remove_if_unused(&place.id).await.is_err()
     {
         // An empty session stays, which no list of conversations shows and `safepoint store prune` removes.

@@ -21,7 +21,7 @@ use crate::{
         config::{self, Config},
         project_files::{ProjectPlace, ProjectText, config::ProjectConfig},
         sandbox, secrets,
-        store::{existing_file, usual_store},
+        store::{unchanged, usual_place},
     },
     visible::one_line,
 };
@@ -140,19 +140,23 @@ fn model(config: &Config) -> Vec<Finding> {
 }
 
 async fn store() -> Finding {
-    let path = match usual_store() {
-        Ok(path) => path,
+    let place = match usual_place() {
+        Ok(place) => place,
         Err(error) => return Finding::broken("store", error, "set HOME or XDG_DATA_HOME"),
     };
-    let shown = path.display().to_string();
-    let opened = tokio::task::spawn_blocking(move || existing_file(Some(path))).await;
-    match opened.map_err(anyhow::Error::from).flatten() {
+    let (shown, is_file) = (place.to_string(), place.file().is_some());
+    match unchanged(place).await {
         Ok(Some(_)) => Finding::ok("store", shown),
         Ok(None) => Finding::ok("store", format_args!("{shown}, made by the first stored session")),
-        Err(error) => Finding::broken(
+        Err(error) if is_file => Finding::broken(
             "store",
             format_args!("{error:#}"),
             "`safepoint store check` says what is wrong with it",
+        ),
+        Err(error) => Finding::broken(
+            "store",
+            format_args!("{error:#}"),
+            "`safepoint store migrate` makes its tables; docs/guides/postgres.md says what else it needs",
         ),
     }
 }

@@ -1,6 +1,6 @@
 //! The agents of the server, each made of its settings.
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use safepoint::{Agent, raw::remote::AfterWord};
 use safepoint_testkit::server::ModelServer;
@@ -16,7 +16,7 @@ use crate::{
         model::Chosen,
         tools,
     },
-    args::agent::AgentArgs,
+    args::{agent::AgentArgs, place::StorePlace},
     output,
     session::processes,
     settings::{
@@ -93,7 +93,7 @@ impl ServedAgent {
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn wanted(args: &AgentArgs, store: Option<&PathBuf>) -> anyhow::Result<WantedAgents> {
+pub(super) fn wanted(args: &AgentArgs, store: Option<&StorePlace>) -> anyhow::Result<WantedAgents> {
     let file = config::text(args.config.as_deref())?;
     let (config, agents) = match &file {
         Some((path, text)) => (Config::read(path.clone(), text)?, server::agents(path, text)?),

@@ -59,7 +59,7 @@ impl LocalAgent {
         let one = agents.swap_remove(found);
         let served = Arc::new(ServedAgent::of(&one.name, one.settings).await?);
         let lives = Arc::clone(&served);
-        let host = Host::builder(open_store(store)?)
+        let host = Host::builder(open_store(store).await?)
             .described(&one.name, one.description, served.agent.clone())
             .on_lease(move |until| lives.deadline.extend(until))
             .only_when_asked();

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use safepoint::store::OwnerProcess;
 use safepoint_server::{Access, AuditLog, Host, HostServer, Surface, Tls};
 use serde_json::json;
 use url::Url;
@@ -58,8 +59,15 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
 /// Makes the agents, and joins the store.
 async fn begin(args: &ServeArgs) -> anyhow::Result<BegunHost> {
     let WantedAgents { of_server, agents } = wanted(&args.agent, args.store.as_ref())?;
-    let store = open_store(args.store.clone())?;
-    let mut builder = Host::builder(store);
+    let store = open_store(args.store.clone()).await?;
+    let builder = Host::builder(store);
+    let mut builder = match &args.node {
+        Some(name) => builder.name(name),
+        None => builder.name_like(OwnerProcess::here().host),
+    };
+    if let Some(lease) = args.lease {
+        builder = builder.lease(lease_of(lease)?);
+    }
     if let Some(running) = of_server.running {
         builder = builder.running(running.get());
     }
@@ -82,6 +90,16 @@ async fn begin(args: &ServeArgs) -> anyhow::Result<BegunHost> {
     let builder = builder.on_lease(move |until| lives.iter().for_each(|one| one.deadline.extend(until)));
     let host = builder.start().await.context("the store cannot be joined")?;
     Ok(BegunHost { host, of_server, served })
+}
+
+/// A lease that is renewed several times before it is over.
+fn lease_of(lease: Duration) -> Result<Duration, Usage> {
+    const LEAST: Duration = Duration::from_secs(2);
+    const MOST: Duration = Duration::from_secs(3600);
+    if (LEAST..=MOST).contains(&lease) {
+        return Ok(lease);
+    }
+    Err(Usage("--lease is from 2s to 1h".into()))
 }
 
 /// Listens, and drains. The exit code is a failure where connections were left.

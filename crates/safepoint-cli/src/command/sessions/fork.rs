@@ -26,7 +26,7 @@ pub(crate) async fn fork(args: ForkArgs) -> anyhow::Result<ExitCode> {
         names::check(name)?;
     }
     let ForkArgs { session, at, name, place, .. } = args.clone();
-    let store = existing_store(place.store.clone())?;
+    let store = existing_store(place.store.clone()).await?;
     let Some(one) = meant(store.as_ref(), &session).await? else {
         return no_session(&SessionId::from(session), &place);
     };

@@ -1,6 +1,6 @@
 //! `safepoint sessions fork --files` and `--plan`: the files go back too, and what cannot be undone is shown first.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc};
 
 use safepoint::{
     ids::{SessionId, TurnId},
@@ -10,7 +10,7 @@ use safepoint_snapshot::{KeptBack, Snapshots};
 use serde_json::{Value, json};
 
 use crate::{
-    args::sessions::ForkArgs,
+    args::{place::StorePlace, sessions::ForkArgs},
     command::store::show_outcome,
     exit::{Usage, code},
     render::chat::rewind::Extent,
@@ -116,12 +116,12 @@ async fn next_turn(store: &dyn Store, id: &SessionId, at: TurnId) -> anyhow::Res
 async fn snapshots_of(
     store: &dyn Store,
     id: &SessionId,
-    path: Option<PathBuf>,
+    path: Option<StorePlace>,
 ) -> anyhow::Result<Option<Arc<Snapshots>>> {
     let Some(root) = row_of(store, id).await?.and_then(|row| Setup::read(&row).root()) else {
         return Ok(None);
     };
-    let open = move || settings::snapshots::open(Some(&root), path.as_deref(), None);
+    let open = move || settings::snapshots::open(Some(&root), path.as_ref(), None);
     Ok(Some(Arc::new(tokio::task::spawn_blocking(open).await??)))
 }
 

@@ -27,7 +27,7 @@ use crate::{
 };
 
 pub(crate) async fn show(args: OneArgs) -> anyhow::Result<ExitCode> {
-    let store = existing_store(args.place.store.clone())?;
+    let store = existing_store(args.place.store.clone()).await?;
     let Some(one) = meant(store.as_ref(), &args.session).await? else {
         return no_session(&SessionId::from(args.session), &args.place);
     };

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::PAGE;
 use crate::{
-    args::store::PruneArgs,
+    args::{place::StorePlace, store::PruneArgs},
     control::{
         list::{Listed, ago, meant},
         state::State,
@@ -37,7 +37,7 @@ struct Old {
 /// Runs the command.
 pub(crate) async fn prune(args: PruneArgs) -> anyhow::Result<ExitCode> {
     let path = args.place.store.clone();
-    let Some(store) = existing_store(path.clone())? else {
+    let Some(store) = existing_store(path.clone()).await? else {
         output::tell("safepoint: no stored sessions");
         return Ok(ExitCode::SUCCESS);
     };
@@ -136,9 +136,9 @@ async fn remove(store: &dyn Store, id: &SessionId) -> anyhow::Result<Option<Stri
 }
 
 /// The snapshots of files go with their sessions; what cannot be removed now goes by its age.
-async fn forget(gone: BTreeMap<PathBuf, Vec<SessionId>>, store: Option<PathBuf>) {
+async fn forget(gone: BTreeMap<PathBuf, Vec<SessionId>>, store: Option<StorePlace>) {
     let forgotten = tokio::task::spawn_blocking(move || {
-        let each = gone.iter().map(|(root, ids)| snapshots::forget(root, store.as_deref(), ids));
+        let each = gone.iter().map(|(root, ids)| snapshots::forget(root, store.as_ref(), ids));
         each.filter_map(Result::err).map(|error| format!("{error:#}")).collect::<Vec<_>>()
     });
     for error in forgotten.await.unwrap_or_default() {

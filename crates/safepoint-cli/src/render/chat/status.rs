@@ -18,7 +18,7 @@ pub(crate) struct Status {
     /// Who decides about calls.
     pub(crate) approvals: String,
     /// The store of the conversation, if it is stored.
-    pub(crate) store: Option<PathBuf>,
+    pub(crate) store: Option<String>,
     /// The servers of tools, each with how many it has.
     pub(crate) servers: Vec<(String, usize)>,
     /// The files whose text is sent as instructions.
@@ -32,9 +32,9 @@ impl State {
         let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
         let stored = match (store, &self.kept.returns) {
             (Some(store), Some(returns)) => {
-                format!("stored in {}; `{returns}` comes back to it", store.display())
+                format!("stored in {store}; `{returns}` comes back to it")
             }
-            (Some(store), None) => format!("stored in {}", store.display()),
+            (Some(store), None) => format!("stored in {store}"),
             (None, _) => "in memory, until the chat ends".to_owned(),
         };
         let servers: Vec<String> =

@@ -15,7 +15,10 @@ use safepoint::{
 };
 use serde_json::{Value, json};
 
-use super::timeline::{Kind, Lane, Step, Timeline, Tone, Turn, state_of};
+use super::{
+    holder,
+    timeline::{Kind, Lane, Step, Timeline, Tone, Turn, state_of},
+};
 use crate::render::text::said;
 
 /// Reads a session's whole journal.
@@ -29,7 +32,7 @@ pub(crate) async fn read(store: &dyn Store, session: &SessionId) -> Result<Timel
     // A stop that was requested through the store alone is in no record until a turn has ended by it. Of a stop that is
     // stored for a turn and for its session, the session's is shown.
     store.stops(session, 0).await?.iter().rev().for_each(|stop| builder.asked_of_the_store(stop));
-    Ok(builder.story(row))
+    Ok(Timeline { holders: holder::all(store, session).await?, ..builder.story(row) })
 }
 
 /// What has been read so far.
@@ -152,7 +155,14 @@ impl TimelineBuilder {
         // The end of a model call reports its retries, which began before it.
         self.steps.sort_by_key(|step| (step.turn, step.from));
         let state = state_of(&row).to_owned();
-        let mut story = Timeline { row, state, turns: self.turns, runs: self.runs, steps: self.steps };
+        let mut story = Timeline {
+            row,
+            state,
+            turns: self.turns,
+            runs: self.runs,
+            steps: self.steps,
+            holders: Vec::new(),
+        };
         if story.runs.is_empty() {
             story.runs.push(Lane::default());
         }

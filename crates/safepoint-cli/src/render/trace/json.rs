@@ -51,6 +51,9 @@ fn of_step(story: &Timeline, step: &Step) -> Map<String, Value> {
         "type": step.kind, "position": step.position, "turn": step.turn, "round": step.round,
         "at": step.from, "title": step.title, "said": step.said, "tone": step.tone,
     })));
+    if let Some(holder) = story.holder(step.position) {
+        line.insert("node".into(), holder.json());
+    }
     if lane.depth() > 0 {
         line.insert("path".into(), json!(lane.path));
         line.insert("lane".into(), json!(lane.name));

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use safepoint::raw::lasting;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::timeline::{Kind, Step, Timeline, Turn, many, standing};
+use super::{
+    holder::Holder,
+    timeline::{Kind, Step, Timeline, Turn, many, standing},
+};
 use crate::render::text::{cut, moment, one_line};
 
 /// How wide the text is.
@@ -18,11 +21,21 @@ const TIMES: usize = 22;
 pub(crate) fn text(story: &Timeline) -> String {
     let mut out = String::new();
     head(story, &mut out);
-    story.steps_of(None).iter().for_each(|step| line(story, step, None, &mut out));
+    let mut on = None;
+    let mut steps = |of: Option<&Turn>, out: &mut String| {
+        for step in story.steps_of(of.map(|turn| turn.id)) {
+            let holder = story.holder(step.position).map(Holder::shown).filter(|_| story.has_named_holders());
+            if let Some(holder) = holder.filter(|holder| on != Some(*holder)) {
+                push(out, &cut(&format!("  on {}", one_line(holder)), WIDTH));
+                on = Some(holder);
+            }
+            line(story, step, of.and_then(|turn| turn.from), out);
+        }
+    };
+    steps(None, &mut out);
     for turn in &story.turns {
         turn_head(turn, &mut out);
-        let steps = story.steps_of(Some(turn.id));
-        steps.iter().for_each(|step| line(story, step, turn.from, &mut out));
+        steps(Some(turn), &mut out);
     }
     out
 }

@@ -5,6 +5,8 @@ use safepoint::{Usage, ids::TurnId, raw::store::Liveness, session::ItemOutcome, 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::holder::Holder;
+
 /// A session, looked back on.
 pub(crate) struct Timeline {
     pub(crate) row: SessionRow,
@@ -15,6 +17,8 @@ pub(crate) struct Timeline {
     pub(crate) runs: Vec<Lane>,
     /// Turn by turn, and within a turn in the order of their beginning.
     pub(crate) steps: Vec<Step>,
+    /// Who held the session, in their order, as far as that is known.
+    pub(crate) holders: Vec<Holder>,
 }
 
 /// One turn.
