@@ -1,6 +1,6 @@
 //! Several servers on one store: stops of items that another process has, or had, and who opens what is due.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use safepoint::{
@@ -8,17 +8,19 @@ use safepoint::{
     ids::SessionId,
     raw::{
         encode_item,
-        store::{Environment, NewItem, NewSession},
+        store::{Durability, Environment, NewItem, NewSession, Rest, Write},
     },
     session::Policy,
-    store::{MemoryStore, Store},
+    store::{MemoryStore, NewNode, OwnerProcess, Store},
 };
 use safepoint_models::openai;
 use safepoint_server::Host;
 use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
     script::{Reply, Script},
     scripted::ScriptedModel,
     server::ModelServer,
+    tool_gate::ToolGate,
     tools::GateTools,
     wait::{self, InTime as _},
 };
@@ -177,9 +179,7 @@ async fn done(world: &World, sessions: &[String]) {
 /// names again.
 #[tokio::test]
 async fn a_server_keeps_no_session_from_the_one_that_has_its_agent() {
-    let now = Timestamp::now();
-    let outside = Environment { clock: Arc::new(move || now), ..Environment::default() };
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside));
+    let store = names_once();
     let (others, own) = (due("two", 20, &store).await, due("one", 20, &store).await);
     let one = serving("one", &store).await;
     done(&one, &own).await;
@@ -187,6 +187,97 @@ async fn a_server_keeps_no_session_from_the_one_that_has_its_agent() {
     done(&two, &others).await;
     one.end().await;
     two.end().await;
+}
+
+/// A store that names once what is due, and then only what was taken since: its time stands still.
+fn names_once() -> Arc<dyn Store> {
+    let now = Timestamp::now();
+    Arc::new(MemoryStore::new(Environment { clock: Arc::new(move || now), ..Environment::default() }))
+}
+
+/// A server that closes its sessions as soon as they are at rest, over this store.
+async fn closing(store: &Arc<dyn Store>) -> World {
+    let script = Script { repeat: true, ..Script::of([Reply::text("Done.")]) };
+    let host = Host::builder(Arc::clone(store)).agent("one", of(ScriptedModel::new(script)).build());
+    World::of_host(host.unload(Duration::ZERO).start().await.unwrap(), Arc::clone(store)).await
+}
+
+async fn is_done(world: &World, session: &str, item: u64) {
+    let path = format!("/v1/sessions/{session}/items/item-{item}");
+    wait::asked("the end of an item", async || world.client.get(&path).await.body["outcome"] == "completed")
+        .await;
+}
+
+async fn is_closed(world: &World, session: &str) {
+    let path = format!("/v1/sessions/{session}");
+    wait::asked("the end of a session", async || world.client.get(&path).await.body["open"] == "no").await;
+}
+
+/// S13.56, S7.47: what another process gives to a session begins also where this server has just had that.
+#[tokio::test]
+async fn what_is_given_to_a_session_that_was_just_closed_begins() {
+    let store = names_once();
+    let session = due("one", 1, &store).await.remove(0);
+    let world = closing(&store).await;
+    for item in 1..4 {
+        is_done(&world, &session, item).await;
+        is_closed(&world, &session).await;
+        store.push(&SessionId::from(session.as_str()), waits()).await.unwrap();
+    }
+    is_done(&world, &session, 4).await;
+    world.end().await;
+}
+
+/// Waits until the server has looked some times for what is due.
+async fn looked(store: &FaultStore) {
+    // A look asks once, and once more for what it finds; a beat of the node may be among these.
+    let enough = store.asked() + 6;
+    wait::so("the server has looked", || store.asked() >= enough).await;
+}
+
+/// S13.56: what comes as a session ends is for the next one, which begins once it has ended: the server is told once.
+#[tokio::test]
+async fn what_comes_as_a_session_ends_begins() {
+    let kept = names_once();
+    let id = due("one", 1, &kept).await.remove(0);
+    let released = ToolGate::shut();
+    let faulty = Arc::new(FaultStore::unarmed(Arc::clone(&kept), OperationFault::Late(released.clone())));
+    faulty.arm_named("release", 0);
+    let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
+    let world = closing(&store).await;
+    released.came(1).in_time("the session is given back").await;
+    kept.push(&SessionId::from(id.as_str()), waits()).await.unwrap();
+    looked(&faulty).await;
+    released.open_for_all();
+    is_done(&world, &id, 2).await;
+    world.end().await;
+}
+
+/// S13.56: a session that cannot be opened is not tried again with each look.
+#[tokio::test]
+async fn a_session_that_cannot_be_opened_is_not_tried_at_each_look() {
+    let kept = names_once();
+    let id = due("one", 1, &kept).await.remove(0);
+    let world = closing(&kept).await;
+    is_done(&world, &id, 1).await;
+    is_closed(&world, &id).await;
+    world.end().await;
+    let id = SessionId::from(id.as_str());
+    // Another conversation than the one that it has begun with.
+    let setup = json!({"agent": "one", "principal": "ci", "earlier": [{"role": "user", "text": "before"}]});
+    let node = kept.join(NewNode::of(OwnerProcess::here(), Duration::from_secs(10))).await.unwrap();
+    let lease = kept.acquire(&id, &node).await.unwrap();
+    kept.append(&lease, vec![Write::Setup(setup.to_string())], Durability::Recorded).await.unwrap();
+    kept.release(&lease, kept.notice(&id).await.unwrap(), Rest::Nothing).await.unwrap();
+    kept.push(&id, waits()).await.unwrap();
+    let before = kept.tenures(&id).await.unwrap().len();
+    let faulty = Arc::new(FaultStore::unarmed(Arc::clone(&kept), OperationFault::Refused));
+    let world = closing(&(Arc::clone(&faulty) as Arc<dyn Store>)).await;
+    wait::asked("it is tried", async || kept.tenures(&id).await.unwrap().len() > before).await;
+    looked(&faulty).await;
+    looked(&faulty).await;
+    assert_eq!(kept.tenures(&id).await.unwrap().len(), before + 1);
+    world.end().await;
 }
 
 /// S13.55: what is due for none of its agents keeps a server from none of its sessions, however much that is and however often it is named.

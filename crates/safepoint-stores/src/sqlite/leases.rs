@@ -47,7 +47,7 @@ pub(super) fn acquire(
 ) -> Result<u64, Fail> {
     const SELECT: &str = "SELECT key, head, parked, tries + (NOT at_rest) FROM sessions WHERE id = ?1";
     const TENURE: &str = "INSERT INTO tenures (session, epoch, node, head, at) VALUES (?1, ?2, ?3, ?4, ?5)";
-    const TAKE: &str = "UPDATE sessions SET epoch = ?2, due = NULL WHERE key = ?1";
+    const TAKE: &str = "UPDATE sessions SET epoch = ?2, due = NULL, named = NULL WHERE key = ?1";
     let mut select = connection.prepare_cached(SELECT)?;
     let read = |row: &Row<'_>| {
         let parked = optional_text(row, 2)?;

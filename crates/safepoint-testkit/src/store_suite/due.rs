@@ -28,6 +28,7 @@ use super::{
 pub async fn due(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     what_is_given_to_do_is_due(&Bed::make(fresh)).await?;
     each_is_named_once_in_a_while(&Bed::make(fresh)).await?;
+    one_that_was_taken_is_named_anew(&Bed::make(fresh)).await?;
     the_urgent_and_the_oldest_come_first(&Bed::make(fresh)).await?;
     what_is_due_elsewhere_is_left(&Bed::make(fresh)).await?;
     a_holder_says_when_it_is_due_again(&Bed::make(fresh)).await?;
@@ -98,6 +99,21 @@ async fn each_is_named_once_in_a_while(bed: &Bed) -> Result<(), BrokenStore> {
     bed.time.pass(Duration::from_secs(3600));
     bed.time.pass(AGAIN);
     same("nor hides it then", named(bed).await?, vec!["a".to_owned()])
+}
+
+/// S7.47: who was told has come, so that what is given after that waits for nobody.
+async fn one_that_was_taken_is_named_anew(bed: &Bed) -> Result<(), BrokenStore> {
+    let a = bed.session("a").await?;
+    bed.store.push(&a, item("1", "hello")).await?;
+    same("it is named", named(bed).await?, vec!["a".to_owned()])?;
+    let lease = bed.take(&a, 1).await?;
+    bed.store.push(&a, item("2", "while it is held")).await?;
+    same("not while it is held", named(bed).await?, nothing())?;
+    bed.give_back(&lease).await?;
+    same("nor as it was given back", named(bed).await?, nothing())?;
+    bed.store.push(&a, item("3", "and this")).await?;
+    same("at once for what comes then", named(bed).await?, vec!["a".to_owned()])?;
+    same("once", named(bed).await?, nothing())
 }
 
 /// S7.47: a session of a pool is named to those who take its sessions, and is as it was when others have asked.

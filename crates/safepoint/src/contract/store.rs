@@ -152,7 +152,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     fn changes(&self, node: &NodeLease) -> ChangeStream;
 
     /// The sessions of these pools, and of none, that want an owner and have none, at most `most`: by priority, the one that has waited
-    /// longest first. Each is named to one caller, and to the next one after 5 s. Not durable.
+    /// longest first. Each is named to one caller, and to the next one after 5 s, or for what came after a node took it. Not durable.
     fn due(&self, most: usize, pools: Vec<String>) -> StoreFuture<'_, Vec<Due>>;
 
     /// Counts the dead owners of the session from none again. Nodes may take it again if it was parked, and it wants an

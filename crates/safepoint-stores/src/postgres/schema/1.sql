@@ -286,7 +286,8 @@ BEGIN
     END IF;
     _epoch := nextval('epochs');
     INSERT INTO tenures (session, epoch, node, head, at) VALUES (s.key, _epoch, _node, s.head, _at);
-    UPDATE sessions SET holder = _node, since = _at, epoch = _epoch, due = NULL, mark = _mark WHERE key = s.key;
+    UPDATE sessions SET holder = _node, since = _at, epoch = _epoch, due = NULL, hinted = NULL, mark = _mark
+        WHERE key = s.key;
     _outcome := 'taken';
 END $$;
 

@@ -223,6 +223,7 @@ impl MemoryState {
         let session = self.session_mut(id)?;
         session.held = Some(Holding { node: node.clone(), since: now });
         session.epoch = epoch;
+        session.named = None;
         let head = session.records.len() as u64;
         session.tenures.push(Tenure { epoch, node: node.clone(), head, at: now });
         Ok(epoch)
