@@ -6,9 +6,11 @@
 //! whose client is lost is stopped only where its protocol has no other end (S13.3).
 
 mod answers;
+mod asked;
 mod call;
 mod door;
 mod head;
+mod ids;
 mod link;
 mod loss;
 mod message;
@@ -31,6 +33,7 @@ use tokio::{
 };
 
 use self::{
+    ids::OwnIds,
     link::{LinkState, Linked},
     tool::AgentTool,
 };
@@ -84,7 +87,7 @@ impl McpServer {
         let tool = AgentTool::new(self.by, self.agent, link.clone());
         let lines = AsyncRwTransport::new_server(input, output);
         // A client that leaves before it has agreed on a version has begun nothing.
-        if let Ok(running) = tool.serve(Linked::new(lines, link, LinkState::Closed)).await {
+        if let Ok(running) = tool.serve(Linked::new(OwnIds::new(lines), link, LinkState::Closed)).await {
             drop(running.waiting().await);
         }
     }

@@ -7,7 +7,7 @@ use safepoint_server::{AccessScope, Host, Principal, Surface};
 use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
 
-use super::{TASKS, call, ours, over, rpc, text, world};
+use super::{TASKS, call, ours, over, peer::Peer, rpc, text, world};
 use crate::{
     client::Client,
     world::{World, says},
@@ -118,6 +118,40 @@ async fn a_method_that_is_not_served_names_those_that_are() {
             assert!(method == "HEAD" || said == "method", "{refused:?}");
         }
     }
+    world.end().await;
+}
+
+/// S13.53: over two streams too. The refusal has no id, since that would be taken for the answer of the first one.
+#[tokio::test]
+async fn over_two_streams_an_id_is_that_of_one_request_at_a_time() {
+    let tools = GateTools::new();
+    let waits = || Reply::call("wait", json!({}));
+    let world = world(says([waits(), Reply::text("Done."), waits()]).tool(tools.gated("wait"))).await;
+    let mut peer = Peer::of(&world, json!({})).await;
+    let first = peer.send("tools/call", call("Go.")).await;
+    tools.gate().came(1).in_time("the call").await;
+    for method in ["tools/call", "ping"] {
+        let params = if method == "ping" { json!({}) } else { call("Again.") };
+        peer.send_as(first, method, params).await;
+        let refused = peer.said().await;
+        let error = &refused["error"];
+        assert_eq!(
+            (&error["code"], &error["data"], refused.get("id")),
+            (&json!(-32600), &json!({"code": "id_in_use", "id": first}), None),
+            "{refused}"
+        );
+    }
+    tools.gate().let_pass(1);
+    let answered = peer.said().await;
+    assert_eq!((&answered["id"], text(&answered["result"])), (&json!(first), "Done."), "{answered}");
+    peer.send_as(first, "ping", json!({})).await;
+    assert_eq!(peer.said().await["id"], first, "it was answered, and its id is free");
+    let second = peer.send("tools/call", call("Go.")).await;
+    tools.gate().came(2).in_time("the second call").await;
+    peer.cancel(second).await;
+    peer.send_as(second, "ping", json!({})).await;
+    assert_eq!(peer.said().await["error"]["data"]["id"], second, "it was cancelled");
+    assert!(peer.end().await.is_empty());
     world.end().await;
 }
 

@@ -55,6 +55,22 @@ impl Peer {
         self.last
     }
 
+    /// Sends a request again under this id, whatever waits under it.
+    pub(super) async fn send_as(&mut self, id: u64, method: &str, params: Value) {
+        self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+    }
+
+    /// The next line that is no notice.
+    pub(super) async fn said(&mut self) -> Value {
+        loop {
+            let said = self.next().await.unwrap_or_else(|| panic!("nothing more: {:?}", self.notices));
+            if said["method"].is_null() {
+                return said;
+            }
+            self.notices.push(said);
+        }
+    }
+
     pub(super) async fn notify(&mut self, method: &str, params: Value) {
         self.write(&json!({"jsonrpc": "2.0", "method": method, "params": params})).await;
     }

@@ -5,7 +5,7 @@
 //! for their answer have one id.
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -22,12 +22,12 @@ use rmcp::{
 };
 use tokio::sync::watch;
 
+use super::asked::AskedIds;
+
 /// How many streams of a session are kept, of those that are over and of the others: a request that was cancelled has no answer.
 const MOST_STREAMS: usize = 64;
 /// How many events of a stream are kept: its last ones.
 const MOST_EVENTS: usize = 64;
-/// How many requests that were cancelled keep their ids: what such a request began may still end, under its id.
-const MOST_CANCELLED: usize = 64;
 /// The number of the stream that no request has.
 const COMMON: u64 = 0;
 /// How its name ends.
@@ -41,10 +41,7 @@ pub(super) struct SaidEvents(watch::Sender<SaidStreams>);
 struct SaidStreams {
     by_number: BTreeMap<u64, SaidStream>,
     last: u64,
-    /// The requests that wait for their answer.
-    asked: HashSet<RequestId>,
-    /// Those that were cancelled meanwhile: they get none.
-    cancelled: VecDeque<RequestId>,
+    asked: AskedIds,
 }
 
 /// A request with an id that no other one has that waits. Its id is free again if this is dropped before the request is handed on.
@@ -106,7 +103,7 @@ impl SaidStreams {
             _ => (false, None),
         };
         if let Some(answered) = answered {
-            self.asked.remove(answered);
+            self.asked.end(answered);
         }
         stream.is_over |= answers && number != COMMON;
         stream.events.push_back(event);
@@ -164,20 +161,13 @@ impl SaidEvents {
     /// A request that begins; none where another one with its id waits, or was cancelled a short while ago.
     pub(super) fn begin(self: &Arc<Self>, id: RequestId) -> Option<AskedRequest> {
         let mut is_free = false;
-        self.edit(|said| is_free = !said.cancelled.contains(&id) && said.asked.insert(id.clone()));
+        self.edit(|said| is_free = said.asked.begin(id.clone()));
         is_free.then(|| AskedRequest { said: Arc::clone(self), id, is_handed_on: AtomicBool::new(false) })
     }
 
     /// The client cancels the request of this id: it gets no answer, and what it began ends later.
     pub(super) fn cancel(&self, id: &RequestId) {
-        self.edit(|said| {
-            if said.asked.remove(id) {
-                said.cancelled.push_back(id.clone());
-            }
-            if said.cancelled.len() > MOST_CANCELLED {
-                said.cancelled.pop_front();
-            }
-        });
+        self.edit(|said| said.asked.cancel(id));
     }
 
     /// Changes what no reader waits for.
@@ -200,9 +190,7 @@ impl AskedRequest {
 impl Drop for AskedRequest {
     fn drop(&mut self) {
         if !*self.is_handed_on.get_mut() {
-            self.said.edit(|said| {
-                said.asked.remove(&self.id);
-            });
+            self.said.edit(|said| said.asked.end(&self.id));
         }
     }
 }
@@ -263,7 +251,7 @@ mod tests {
     use rmcp::model::ServerJsonRpcMessage;
     use serde_json::json;
 
-    use super::*;
+    use super::{super::asked::MOST_CANCELLED, *};
 
     fn message(value: serde_json::Value) -> ServerSseMessage {
         ServerSseMessage::from_message(serde_json::from_value::<ServerJsonRpcMessage>(value).unwrap())

@@ -28,6 +28,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
+    asked::{IN_USE, IN_USE_DETAIL},
     link::{self, LinkState, Linked},
     said::{AskedRequest, SaidEvents},
 };
@@ -141,8 +142,7 @@ impl McpSessions {
         match said.begin(named) {
             Some(asked) => Ok(Some(asked)),
             None => {
-                let detail = "`id` is that of a request that has no answer yet, or was cancelled: each request has its own";
-                let refused = Problem::new(StatusCode::BAD_REQUEST, "id_in_use", detail);
+                let refused = Problem::new(StatusCode::BAD_REQUEST, IN_USE, IN_USE_DETAIL);
                 Err(refused.with("id", message["id"].clone()))
             }
         }
