@@ -32,7 +32,7 @@ use tokio::{
 pub(crate) use self::outlet::{Outlet, STALLED};
 use self::outlet::{Taken, chunk};
 use crate::{
-    lines::{FoundFrames, Frame, Tail},
+    lines::{FoundFrames, Tail},
     sse::KEEP_ALIVE,
 };
 
@@ -252,16 +252,8 @@ impl FanStep {
             FoundFrames::Gone { .. } | FoundFrames::Closed => return Self::Look,
         };
         let mut to = FramePlace { next: place.next + frames.len() as u64, ..place };
-        let is_new = |sent: Option<u64>, frame: &Frame| {
-            frame.position.is_none_or(|position| sent.is_none_or(|sent| sent < position))
-        };
-        let mut pieces = Vec::with_capacity(frames.len());
-        for frame in frames.iter() {
-            if is_new(to.sent, frame) {
-                to.sent = frame.position.or(to.sent);
-                pieces.push(&*frame.bytes);
-            }
-        }
+        let new = frames.iter().filter(|frame| frame.is_new(&mut to.sent));
+        let pieces: Vec<&[u8]> = new.map(|frame| &*frame.bytes).collect();
         Self::Write { chunk: chunk(&pieces), place: to }
     }
 }
@@ -294,6 +286,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::lines::Frame;
 
     /// How long is waited for anything.
     const WITHIN: Duration = Duration::from_secs(20);

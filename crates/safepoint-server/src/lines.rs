@@ -86,6 +86,16 @@ impl Frame {
         Self { about, ..self }
     }
 
+    /// Whether it is new to a reader that has the records up to `sent`, which has it from here on: each record is sent once (S13.7).
+    pub(crate) fn is_new(&self, sent: &mut Option<u64>) -> bool {
+        let Some(position) = self.position else { return true };
+        let is_new = sent.is_none_or(|sent| sent < position);
+        if is_new {
+            *sent = Some(position);
+        }
+        is_new
+    }
+
     /// The event: its name and its JSON. None: it is a comment, which keeps the stream alive.
     pub(crate) fn event(&self) -> Option<(&str, &str)> {
         let text = std::str::from_utf8(&self.bytes).ok()?;

@@ -227,11 +227,10 @@ impl Reader {
 
     async fn send(&mut self, frames: Vec<Frame>) {
         for frame in frames {
-            let Frame { position, ends, .. } = frame;
-            if position.is_some_and(|position| self.sent.is_some_and(|sent| position <= sent)) {
+            if !frame.is_new(&mut self.sent) {
                 continue;
             }
-            self.sent = position.or(self.sent);
+            let ends = frame.ends;
             if let (Until::Item(meant), Ends::Item(number)) = (self.until, ends)
                 && meant == number
             {
