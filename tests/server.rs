@@ -16,6 +16,8 @@ mod client;
 mod crashed;
 #[path = "server/decisions.rs"]
 mod decisions;
+#[path = "server/direct.rs"]
+mod direct;
 #[path = "server/editor.rs"]
 mod editor;
 #[path = "server/elsewhere.rs"]

@@ -7,7 +7,12 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_server::{AccessScope, Host, Principal};
-use safepoint_testkit::{script::Reply, wait::InTime as _};
+use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
+    script::Reply,
+    tool_gate::ToolGate,
+    wait::InTime as _,
+};
 use serde_json::json;
 
 use super::world::{World, served};
@@ -99,6 +104,46 @@ async fn a_server_that_drains_begins_nothing() {
     assert_eq!(stopped.status, 202, "{stopped:?}");
     request.peer_closed().in_time("the end of the model's connection").await;
     drains.in_time("the drain").await.unwrap();
+    world.end().await;
+}
+
+/// S13.12, S13.27: an item that no turn had when the server gave its session back has not ended: it waits for the next owner, and so it is
+/// shown, in the stream too.
+#[tokio::test]
+async fn what_no_turn_had_when_its_session_ended_is_shown_as_waiting() {
+    let released = ToolGate::shut();
+    let kept: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let faulty = Arc::new(FaultStore::unarmed(kept, OperationFault::Late(released.clone())));
+    let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let host = Host::builder(Arc::clone(&store)).agent("helper", agent).start().await.unwrap();
+    let world = World::of_host(host, store).await;
+    let session = world.session("go").await;
+    let request = gate.request().await;
+    let mut events = world.client.events(&session, "").await;
+    let items = format!("/v1/sessions/{session}/items");
+    assert_eq!(world.client.post(&items, &json!({"text": "behind"})).await.status, 202);
+    let accepted = events.until("item").await;
+    assert_eq!((&accepted.data["id"], &accepted.data["state"]), (&json!("item-2"), &json!("accepted")));
+    faulty.arm_named("release", 0);
+    let host = world.host.clone();
+    let drains = tokio::spawn(async move { host.drain(Duration::ZERO).await });
+    request.peer_closed().in_time("the end of the model's connection").await;
+    released.came(1).in_time("the session is given back").await;
+    let shown = world.client.get(&format!("{items}/item-2")).await;
+    assert_eq!(
+        (&shown.body["state"], &shown.body["outcome"]),
+        (&json!("accepted"), &json!(null)),
+        "{shown:?}"
+    );
+    released.open_for_all();
+    let rest = events.rest().await;
+    assert_eq!(rest.last().map(|sent| sent.event.as_str()), Some("bye"), "{rest:?}");
+    assert!(!rest.iter().any(|sent| sent.event == "item" && sent.data["id"] == "item-2"), "{rest:?}");
+    drains.in_time("the drain").await.unwrap();
+    let shown = world.client.get(&format!("{items}/item-2")).await;
+    assert_eq!(shown.body["state"], "accepted", "{shown:?}");
     world.end().await;
 }
 
