@@ -16,15 +16,26 @@ use super::{
 /// How many read one session.
 const READERS: usize = 40;
 
-/// A reader of this session's events.
-async fn reads(client: &Client, session: &str) -> TcpStream {
+/// The connection of a client that has asked for this.
+async fn asks(client: &Client, version: &str, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(client.address).await.unwrap();
-    let head = format!(
-        "GET /v1/sessions/{session}/events HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n",
-        client.address, client.token
-    );
+    let (address, token) = (client.address, &client.token);
+    let head =
+        format!("GET {path} HTTP/{version}\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     stream
+}
+
+/// A reader of this session's events.
+async fn reads(client: &Client, session: &str) -> TcpStream {
+    asks(client, "1.1", &format!("/v1/sessions/{session}/events")).await
+}
+
+/// All that comes to it.
+async fn rest(mut stream: TcpStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).in_time("the end of an answer").await.unwrap();
+    answer
 }
 
 /// What is in the chunks of an answer, which is whole.
@@ -63,12 +74,8 @@ async fn a_drain_ends_every_reader_and_cuts_none() {
     let mut readers = JoinSet::new();
     for number in 0..READERS {
         let session = if number % 2 == 0 { &idle } else { &busy };
-        let mut stream = reads(&world.client, session).await;
-        readers.spawn(async move {
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).in_time("the end of a stream").await.unwrap();
-            (number, answer)
-        });
+        let stream = reads(&world.client, session).await;
+        readers.spawn(async move { (number, rest(stream).await) });
     }
     world.read_by(READERS).await;
     world.begin_end();
@@ -80,6 +87,51 @@ async fn a_drain_ends_every_reader_and_cuts_none() {
         assert_eq!(names.first(), Some(&"session"), "{number}: {names:?}");
         assert_eq!(names.last(), Some(&"bye"), "{number}: {names:?}");
         assert_eq!(names.iter().filter(|name| **name == "turn_ended").count(), 1, "{number}: {names:?}");
+    }
+    world.end().await;
+}
+
+/// S13.57: a client that closes its own side alone is answered, once, and the connection ends with that.
+#[tokio::test]
+async fn a_client_that_has_closed_its_side_is_answered() {
+    let (model, agent) = served([]).await;
+    let mut gate = model.gate();
+    let world = World::of(agent).await;
+    let session = world.session("go").await;
+    gate.request().await;
+    let waits = format!("/v1/sessions/{session}/items/item-1?wait=rest&timeout_ms=120000");
+    let mut stream = asks(&world.client, "1.1", &waits).await;
+    stream.shutdown().await.unwrap();
+    // The server learns of the end of its side while nothing else comes: requests of others are served meanwhile.
+    for _ in 0..20 {
+        assert_eq!(world.client.get("/livez").await.status, 200);
+    }
+    gate.headers();
+    gate.script(&Reply::text("Done."));
+    gate.finish();
+    let answer = rest(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.ends_with('}') && answer.contains("\"outcome\":\"completed\""), "{answer}");
+    world.end().await;
+}
+
+/// S13.57: a stream ends with the client's side, whoever writes it.
+#[tokio::test]
+async fn a_reader_that_has_closed_its_side_reads_no_more() {
+    let (_model, agent) = served([Reply::text("One.")]).await;
+    let world = World::of(agent).await;
+    let session = world.session("first").await;
+    world.rest(&session, 1).await;
+    let path = format!("/v1/sessions/{session}/events");
+    for version in ["1.1", "1.0"] {
+        let mut early = asks(&world.client, version, &path).await;
+        early.shutdown().await.unwrap();
+        rest(early).await;
+        let mut late = asks(&world.client, version, &path).await;
+        world.read_by(1).await;
+        late.shutdown().await.unwrap();
+        rest(late).await;
+        world.read_by(0).await;
     }
     world.end().await;
 }

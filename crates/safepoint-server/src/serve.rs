@@ -11,7 +11,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
+    task::Poll,
     time::Duration,
 };
 
@@ -21,24 +21,25 @@ use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use safepoint::stop::{Scope, StopHandle};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpSocket, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
     task::yield_now,
-    time::{Instant, Sleep, sleep, timeout},
+    time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tower_service::Service as _;
 
 use crate::{
     access::Access,
-    fan::STALLED,
     host::Host,
     routes::{OverTls, router},
     sse,
+    surface::Surface,
 };
 
 mod direct;
+mod patient;
 mod streams;
 mod tls;
 
@@ -46,6 +47,7 @@ pub use tls::Tls;
 
 use self::{
     direct::{DirectAnswer, RequestLine},
+    patient::{AnswerUnderWay, Patient},
     streams::StreamThreads,
 };
 
@@ -129,6 +131,7 @@ impl HostServer {
                             scope: scope.clone(),
                             over: over_for_all.clone(),
                             streams: Arc::clone(&streams),
+                            answer: AnswerUnderWay::default(),
                             _place: place,
                         };
                         drop(scope.spawn("connection", connection(stream, served, tls)));
@@ -175,6 +178,7 @@ struct Serving {
     /// The host has drained: the answer that it is at is the last one.
     over: watch::Receiver<bool>,
     streams: Arc<StreamThreads>,
+    answer: AnswerUnderWay,
     _place: OwnedSemaphorePermit,
 }
 
@@ -182,7 +186,7 @@ async fn connection(stream: TcpStream, serving: Serving, tls: Option<Arc<Tls>>) 
     if stream.set_nodelay(true).is_err() {
         // It is served as it is.
     }
-    let stream = Patient::new(stream);
+    let stream = Patient::new(stream, serving.answer.clone());
     match tls {
         None => serving.serve(stream).await,
         Some(tls) => {
@@ -207,7 +211,7 @@ impl Wire for Patient {
     const HAS_SOCKET: bool = true;
 
     fn into_socket(self) -> Option<TcpStream> {
-        Some(self.stream)
+        Some(self.into_socket())
     }
 }
 
@@ -223,16 +227,26 @@ impl Serving {
     /// Serves requests here, and from the first stream on among the threads of streams.
     async fn serve<W: Wire>(self, wire: W) {
         let streamed = Arc::new(AtomicBool::new(false));
-        let (router, streams) = (self.router, Arc::clone(&streamed));
+        let (router, streams, under_way) = (self.router, Arc::clone(&streamed), self.answer);
         let (takes, taken) = oneshot::channel();
         let takes = Arc::new(Mutex::new(Some(takes)));
         let service = service_fn(move |request: Request<hyper::body::Incoming>| {
             let (mut router, streams, takes) = (router.clone(), Arc::clone(&streams), Arc::clone(&takes));
+            let under_way = under_way.clone();
             async move {
                 let line = RequestLine::of(&request, W::HAS_SOCKET);
+                if W::HAS_SOCKET && !Surface::stops_with_client(request.uri().path()) {
+                    under_way.begin();
+                }
                 let answer = router.call(request.map(Body::new)).await?;
+                let is_stream = sse::is_stream(&answer);
+                if is_stream {
+                    under_way.end()
+                } else {
+                    under_way.is_made()
+                }
                 // Relaxed: it is read by the task that polls this, after it has.
-                streams.fetch_or(sse::is_stream(&answer), Ordering::Relaxed);
+                streams.fetch_or(is_stream, Ordering::Relaxed);
                 match DirectAnswer::of(&line, answer) {
                     Ok(direct) => Ok(give(&takes, direct).await),
                     Err(answer) => Ok::<_, Infallible>(*answer),
@@ -297,71 +311,6 @@ async fn give(takes: &Mutex<Option<oneshot::Sender<DirectAnswer>>>, direct: Dire
     pending().await
 }
 
-/// A connection whose client takes what is sent within a time.
-struct Patient {
-    stream: TcpStream,
-    /// Until when, while it takes nothing.
-    until: Option<Pin<Box<Sleep>>>,
-}
-
-impl Patient {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream, until: None }
-    }
-
-    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if written.is_ready() {
-            self.until = None;
-            return written;
-        }
-        let until =
-            self.until.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + STALLED)));
-        match until.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl AsyncRead for Patient {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
-    }
-}
-
-impl AsyncWrite for Patient {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.watch(cx, written)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
-        self.watch(cx, flushed)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.watch(cx, written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
 impl fmt::Debug for HostServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostServer").field("address", &self.address).finish_non_exhaustive()
@@ -420,7 +369,8 @@ mod tests {
             let _place = Arc::clone(&places).acquire_owned().await.unwrap();
             let (router, over, streams) = (router.clone(), over.clone(), Arc::clone(&streams));
             let scope = Scope::root().0;
-            tokio::spawn(Serving { router, scope, over, streams, _place }.serve(server));
+            let answer = AnswerUnderWay::default();
+            tokio::spawn(Serving { router, scope, over, streams, answer, _place }.serve(server));
             client.write_all(format!("GET {path} HTTP/1.0\r\nHost: here\r\n\r\n").as_bytes()).await.unwrap();
             client
         };

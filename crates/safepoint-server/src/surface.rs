@@ -36,6 +36,11 @@ impl Surface {
             Self::Mcp => cfg!(feature = "mcp"),
         }
     }
+
+    /// Whether a client that is lost while it waits for the answer of this path may stop what it asked for (S13.3).
+    pub(crate) fn stops_with_client(path: &str) -> bool {
+        path.starts_with("/openai/") || path.starts_with("/mcp/")
+    }
 }
 
 impl fmt::Display for Surface {
