@@ -115,7 +115,7 @@ async fn a_client_that_has_closed_its_side_is_answered() {
     world.end().await;
 }
 
-/// S13.57: a stream ends with the client's side, whoever writes it.
+/// S13.57: a stream ends with the client's side, with either writer.
 #[tokio::test]
 async fn a_reader_that_has_closed_its_side_reads_no_more() {
     let (_model, agent) = served([Reply::text("One.")]).await;

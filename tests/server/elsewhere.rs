@@ -235,7 +235,7 @@ async fn looked(store: &FaultStore) {
     wait::so("the server has looked", || store.asked() >= enough).await;
 }
 
-/// S13.56: what comes as a session ends is for the next one, which begins once it has ended: the server is told once.
+/// S13.56: what comes as a session ends is for the next one, which begins once it has ended.
 #[tokio::test]
 async fn what_comes_as_a_session_ends_begins() {
     let kept = names_once();

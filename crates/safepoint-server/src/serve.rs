@@ -227,32 +227,15 @@ impl Serving {
     /// Serves requests here, and from the first stream on among the threads of streams.
     async fn serve<W: Wire>(self, wire: W) {
         let streamed = Arc::new(AtomicBool::new(false));
-        let (router, streams, under_way) = (self.router, Arc::clone(&streamed), self.answer);
         let (takes, taken) = oneshot::channel();
-        let takes = Arc::new(Mutex::new(Some(takes)));
-        let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-            let (mut router, streams, takes) = (router.clone(), Arc::clone(&streams), Arc::clone(&takes));
-            let under_way = under_way.clone();
-            async move {
-                let line = RequestLine::of(&request, W::HAS_SOCKET);
-                if W::HAS_SOCKET && !Surface::stops_with_client(request.uri().path()) {
-                    under_way.begin();
-                }
-                let answer = router.call(request.map(Body::new)).await?;
-                let is_stream = sse::is_stream(&answer);
-                if is_stream {
-                    under_way.end()
-                } else {
-                    under_way.is_made()
-                }
-                // Relaxed: it is read by the task that polls this, after it has.
-                streams.fetch_or(is_stream, Ordering::Relaxed);
-                match DirectAnswer::of(&line, answer) {
-                    Ok(direct) => Ok(give(&takes, direct).await),
-                    Err(answer) => Ok::<_, Infallible>(*answer),
-                }
-            }
-        });
+        let answering = Answering {
+            router: self.router,
+            has_socket: W::HAS_SOCKET,
+            streamed: Arc::clone(&streamed),
+            under_way: self.answer,
+            takes: Arc::new(Mutex::new(Some(takes))),
+        };
+        let service = service_fn(move |request| answering.clone().answer(request));
         let mut http = http1::Builder::new();
         // A frame is small: it is copied behind the length that is sent before it, and written as one.
         let http =
@@ -302,13 +285,47 @@ impl Serving {
     }
 }
 
-/// Gives the connection away with its answer: no other request is served on it.
-async fn give(takes: &Mutex<Option<oneshot::Sender<DirectAnswer>>>, direct: DirectAnswer) -> Response {
-    let takes = takes.lock().expect("no code under this lock panics").take();
-    if let Some(takes) = takes {
-        drop(takes.send(direct));
+/// What answers the requests of one connection.
+#[derive(Clone)]
+struct Answering {
+    router: Router,
+    has_socket: bool,
+    /// Whether a stream has begun.
+    streamed: Arc<AtomicBool>,
+    under_way: AnswerUnderWay,
+    /// Held for one entry; no other lock is taken under it.
+    takes: Arc<Mutex<Option<oneshot::Sender<DirectAnswer>>>>,
+}
+
+impl Answering {
+    async fn answer(mut self, request: Request<hyper::body::Incoming>) -> Result<Response, Infallible> {
+        let line = RequestLine::of(&request, self.has_socket);
+        if self.has_socket && !Surface::stops_with_client(request.uri().path()) {
+            self.under_way.begin();
+        }
+        let answer = self.router.call(request.map(Body::new)).await?;
+        let is_stream = sse::is_stream(&answer);
+        if is_stream {
+            self.under_way.end()
+        } else {
+            self.under_way.is_made()
+        }
+        // Relaxed: it is read by the task that polls this, after it has.
+        self.streamed.fetch_or(is_stream, Ordering::Relaxed);
+        match DirectAnswer::of(&line, answer) {
+            Ok(direct) => Ok(self.give(direct).await),
+            Err(answer) => Ok(*answer),
+        }
     }
-    pending().await
+
+    /// Gives the connection away with its answer: no other request is served on it.
+    async fn give(self, direct: DirectAnswer) -> Response {
+        let takes = self.takes.lock().expect("no code under this lock panics").take();
+        if let Some(takes) = takes {
+            drop(takes.send(direct));
+        }
+        pending().await
+    }
 }
 
 impl fmt::Debug for HostServer {

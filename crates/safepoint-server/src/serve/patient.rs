@@ -168,3 +168,66 @@ impl AsyncWrite for Patient {
         self.stream.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+        time::{Instant, pause, timeout},
+    };
+
+    use super::*;
+
+    /// A connection whose client has closed its side, what is known of its answer, and the client. From here on the clock is paused.
+    async fn half_closed() -> (Patient, AnswerUnderWay, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        client.shutdown().await.unwrap();
+        timeout(LEFT, stream.readable()).await.unwrap().unwrap();
+        pause();
+        let answer = AnswerUnderWay::default();
+        (Patient::new(stream, answer.clone()), answer, client)
+    }
+
+    /// How long it takes until the end of the client's side is read.
+    async fn ends_after(connection: &mut Patient) -> Duration {
+        let begun = Instant::now();
+        let read = timeout(LEFT * 2, connection.read(&mut [0; 8])).await;
+        assert_eq!(read.expect("it is kept back for a time").unwrap(), 0);
+        begun.elapsed()
+    }
+
+    /// S13.57: while an answer is made the end of the client's side is kept back, and no longer than for its time.
+    #[tokio::test]
+    async fn the_end_of_a_side_is_kept_back_for_a_time() {
+        let (mut connection, answer, _client) = half_closed().await;
+        answer.begin();
+        let waited = ends_after(&mut connection).await;
+        assert!(waited >= LEFT && waited < LEFT * 2, "{waited:?}");
+    }
+
+    /// S13.57: it is read at once behind the answer, and where there is none.
+    #[tokio::test]
+    async fn the_end_of_a_side_is_read_behind_the_answer() {
+        let (mut connection, answer, _client) = half_closed().await;
+        answer.begin();
+        connection.flush().await.unwrap();
+        assert!(answer.keeps_back(Waker::noop()), "it is made");
+        answer.is_made();
+        assert!(answer.keeps_back(Waker::noop()), "it is written next");
+        connection.flush().await.unwrap();
+        assert_eq!(ends_after(&mut connection).await, Duration::ZERO);
+    }
+
+    /// S13.57: who looks for the end of the side while it is kept back finds it once that is over.
+    #[tokio::test]
+    async fn the_end_of_a_side_that_was_kept_back_is_found() {
+        let (mut connection, answer, _client) = half_closed().await;
+        answer.begin();
+        let ends = ends_after(&mut connection);
+        let (waited, ()) = futures_util::future::join(ends, async { answer.end() }).await;
+        assert_eq!(waited, Duration::ZERO);
+    }
+}

@@ -101,7 +101,7 @@ async fn each_is_named_once_in_a_while(bed: &Bed) -> Result<(), BrokenStore> {
     same("nor hides it then", named(bed).await?, vec!["a".to_owned()])
 }
 
-/// S7.47: who was told has come, so that what is given after that waits for nobody.
+/// S7.47: the session had the owner that it was named to, so it is named at once for what is given after that.
 async fn one_that_was_taken_is_named_anew(bed: &Bed) -> Result<(), BrokenStore> {
     let a = bed.session("a").await?;
     bed.store.push(&a, item("1", "hello")).await?;
