@@ -28,6 +28,8 @@ mod items;
 mod limits;
 #[path = "server/mcp.rs"]
 mod mcp;
+#[path = "server/nodes.rs"]
+mod nodes;
 #[path = "server/operators.rs"]
 mod operators;
 #[path = "server/responses.rs"]

@@ -1,8 +1,12 @@
 //! Turns that run again after they were stopped: what each surface says of them, and their stops.
 
-use safepoint::tool;
+use std::sync::Arc;
+
+use safepoint::{Agent, store::Store, tool};
+use safepoint_server::Host;
 use safepoint_testkit::{script::Reply, server::ModelServer, wait, wait::InTime as _};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{
     crashed::cut,
@@ -78,6 +82,12 @@ async fn the_stop_of_a_resumed_turn_has_another_number() {
     world.end().await;
 }
 
+/// A server that opens no session by itself.
+async fn unopened(agent: Agent, store: Arc<dyn Store>, folder: Arc<TempDir>) -> World {
+    let host = Host::builder(Arc::clone(&store)).agent("helper", agent).only_when_asked();
+    World::at(host.start().await.unwrap(), store, folder, |access| access).await
+}
+
 /// S13.31: a session names the turn that a resume continues, whether it is open or not.
 #[tokio::test]
 async fn a_session_that_is_not_open_names_the_turn_that_may_be_resumed() {
@@ -87,14 +97,14 @@ async fn a_session_that_is_not_open_names_the_turn_that_may_be_resumed() {
     assert_eq!((&here["open"], &here["resumable"]), (&json!("here"), &json!("turn-1")), "{here}");
     let (store, folder) = world.end().await;
     drop(model);
-    let world = World::over(says([Reply::text("Done.")]).build(), store, folder).await;
+    let world = unopened(says([Reply::text("Done.")]).build(), store, folder).await;
     let left = world.client.get(&path).await.body;
     assert_eq!((&left["open"], &left["resumable"]), (&json!("no"), &json!("turn-1")), "{left}");
     resumed(&world, &session).await;
     let mut events = world.client.events(&session, "").await;
     while events.until("turn_ended").await.data["outcome"] != "completed" {}
     let (store, folder) = world.end().await;
-    let world = World::over(says([]).build(), store, folder).await;
+    let world = unopened(says([]).build(), store, folder).await;
     let done = world.client.get(&path).await.body;
     assert_eq!((&done["open"], &done["resumable"]), (&json!("no"), &Value::Null), "{done}");
     world.end().await;

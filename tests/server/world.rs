@@ -84,7 +84,7 @@ impl World {
         Self::at(host, store, folder, |access| access).await
     }
 
-    async fn at(
+    pub(crate) async fn at(
         host: Host,
         store: Arc<dyn Store>,
         folder: Arc<TempDir>,

@@ -20,15 +20,15 @@ use safepoint::{
 };
 use tokio::sync::{OwnedSemaphorePermit, RwLock, Semaphore, watch};
 
-mod asked;
 pub(crate) mod board;
 mod builder;
-mod due;
+mod membership;
 pub(crate) mod open;
 mod places;
 pub(crate) mod read;
 pub(crate) mod setup;
 pub(crate) mod shown;
+mod takeup;
 mod traces;
 
 use board::Board;
@@ -73,7 +73,8 @@ pub(crate) struct HostState {
     pub(crate) is_durable: bool,
     unload: Duration,
     on_lease: Option<OnLease>,
-    /// None once the host has drained. Read while a session is opened, so a drain waits for those.
+    /// None once the host has drained; another one after its node was declared dead. Read while a session is opened, so a drain waits
+    /// for those.
     node: RwLock<Option<Node>>,
     /// Held for one look or one entry; no other lock is taken under it.
     open: Mutex<HashMap<SessionId, watch::Receiver<Option<Opened>>>>,
@@ -85,6 +86,8 @@ pub(crate) struct HostState {
     draining: watch::Sender<Option<Duration>>,
     /// Changes when a session was opened.
     opens: watch::Sender<()>,
+    /// Changes when its node has declared others dead.
+    burials: watch::Sender<()>,
     /// Whether a request has asked for the drain.
     drain_asked: watch::Sender<bool>,
     pub(crate) board: Board,
@@ -207,7 +210,7 @@ impl HostState {
 
     /// The session, if this process has it open.
     pub(crate) fn opened(&self, id: &SessionId) -> Option<Arc<OpenSession>> {
-        let found = self.open_now().get(id)?.borrow().clone();
+        let found = self.opening_now(id)?.borrow().clone();
         found.and_then(Result::ok)
     }
 
@@ -232,7 +235,7 @@ impl HostState {
     /// # Cancel safety
     /// It may end all the same.
     pub(crate) async fn unload(&self, id: &SessionId) -> bool {
-        let Some(mut opening) = self.open_now().get(id).cloned() else { return true };
+        let Some(mut opening) = self.opening_now(id) else { return true };
         let opened = opening.wait_for(Option::is_some).await.ok().and_then(|opened| opened.clone()?.ok());
         if let Some(open) = opened
             && !open.end_if_idle(self.unload).await
@@ -247,6 +250,11 @@ impl HostState {
     /// How many are open.
     pub(crate) fn count_open(&self) -> usize {
         self.open_now().len()
+    }
+
+    /// How it was or is opened, if it is.
+    fn opening_now(&self, id: &SessionId) -> Option<watch::Receiver<Option<Opened>>> {
+        self.open_now().get(id).cloned()
     }
 
     /// Opens it in a task of the host, unless that was begun.

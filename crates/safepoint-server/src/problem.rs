@@ -116,8 +116,10 @@ impl From<store::Error> for Problem {
                 ),
             ),
             store::Error::Damaged(..) => Self::conflict("damaged", error.to_string()),
-            store::Error::Draining(_) | store::Error::Buried(_) | store::Error::NodeLapsed(_) => {
-                Self::draining()
+            store::Error::Draining(_) => Self::draining(),
+            store::Error::Buried(_) | store::Error::NodeLapsed(_) => {
+                let said = "the lease of this server in its store is over; it joins the store again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", said).retry_after(RETRY_AFTER)
             }
             _ => Self::new(StatusCode::SERVICE_UNAVAILABLE, "store", error.to_string())
                 .retry_after(RETRY_AFTER),

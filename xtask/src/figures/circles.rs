@@ -22,7 +22,7 @@ use crate::{
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// The crates in which no folder may import one that imports it.
-pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 15] = [
+pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 16] = [
     "safepoint",
     "safepoint-bench",
     "safepoint-cli",
@@ -31,6 +31,7 @@ pub(crate) const NONE_BETWEEN_FOLDERS: [&str; 15] = [
     "safepoint-macros",
     "safepoint-model",
     "safepoint-models",
+    "safepoint-nodes",
     "safepoint-remote",
     "safepoint-sandbox",
     "safepoint-scope",

@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 19] = [
+const CRATES: [(&str, &[&str]); 20] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     ("safepoint-sandbox", &[]),
@@ -22,8 +22,10 @@ const CRATES: [(&str, &[&str]); 19] = [
     ("safepoint-stores", &["safepoint"]),
     // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
     ("safepoint-remote", &["safepoint", "safepoint-http", "safepoint-models", "safepoint-tools"]),
+    // Which node takes a session up: it names no store.
+    ("safepoint-nodes", &["safepoint"]),
     // Sessions over HTTP: it names no model, no tool and no store.
-    ("safepoint-server", &["safepoint"]),
+    ("safepoint-server", &["safepoint", "safepoint-nodes"]),
     ("safepoint-testkit", &["safepoint"]),
     // Tests of the assembled product: all that it uses are dev-dependencies.
     ("safepoint-tests", &[]),
@@ -51,6 +53,7 @@ const EVERY: &[&str] = &[
     "safepoint-tools",
     "safepoint-stores",
     "safepoint-remote",
+    "safepoint-nodes",
     "safepoint-server",
     "safepoint-testkit",
 ];

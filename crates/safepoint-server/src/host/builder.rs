@@ -9,13 +9,18 @@ use std::{
 
 use safepoint::{
     Agent,
-    session::Node,
     stop::Scope,
-    store::{Error, NewNode, OwnerProcess, Store},
+    store::{Error, Store},
 };
+use safepoint_nodes::{Here, Placement};
 use tokio::sync::{RwLock, Semaphore, watch};
 
-use super::{Host, HostState, Offered, OnLease, asked, board::Board, due};
+use super::{
+    Host, HostState, Offered, OnLease,
+    board::Board,
+    membership::{self, Membership, NodeName},
+    takeup,
+};
 use crate::{
     surface::Surface,
     webhook::{self, Webhook},
@@ -25,10 +30,8 @@ use crate::{
 const RUNNING: usize = 200;
 /// How long a session may be at rest before it is closed, unless it is said.
 const UNLOAD: Duration = Duration::from_secs(600);
-/// The lease of the host for all its sessions.
+/// The lease of the host for all its sessions, unless it is said.
 const LEASE: Duration = Duration::from_secs(10);
-/// How many sessions may be open, unless it is said.
-const ROOM: u32 = 10_000;
 
 /// What a host is made with.
 #[must_use = "a host begins with `start`"]
@@ -37,19 +40,13 @@ pub struct HostBuilder {
     agents: BTreeMap<String, Offered>,
     running: usize,
     unload: Duration,
-    name: Option<NodeName>,
+    name: NodeName,
     lease: Duration,
+    placement: Arc<dyn Placement>,
     is_durable: bool,
     on_lease: Option<OnLease>,
     hooks: Vec<Webhook>,
     opens: OpensWhat,
-}
-
-/// What a host is called. Exhaustive: exactly so, or so with a random part if another has the name.
-#[derive(Clone, Debug)]
-enum NodeName {
-    This(String),
-    Like(String),
 }
 
 /// Which sessions a host opens. Exhaustive: also those of its agents that want an owner, or only what is asked for.
@@ -66,8 +63,9 @@ impl HostBuilder {
             agents: BTreeMap::new(),
             running: RUNNING,
             unload: UNLOAD,
-            name: None,
+            name: NodeName::Own,
             lease: LEASE,
+            placement: Arc::new(Here::default()),
             is_durable: true,
             on_lease: None,
             hooks: Vec::new(),
@@ -124,7 +122,7 @@ impl HostBuilder {
 
     /// Sets the name of this process among those that share the store. Default: one that no other has.
     pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(NodeName::This(name.into()));
+        self.name = NodeName::This(name.into());
         self
     }
 
@@ -139,14 +137,21 @@ impl HostBuilder {
     /// }
     /// ```
     pub fn name_like(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(NodeName::Like(name.into()));
+        self.name = NodeName::Like(name.into());
         self
     }
 
-    /// Sets how long this process holds its sessions without a word to the store. After its death another one takes them when this
-    /// time and the store's margin are over, or at once where the death can be seen. Default 10 s.
+    /// Sets how long this process holds its sessions without renewing that: when it dies on another machine, they are taken up after this
+    /// time and the margin of the store. While the store cannot be reached, what runs goes on for as long. Default 10 seconds.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
+        self
+    }
+
+    /// Sets what brings sessions that want an owner to the processes that take them. Default: each asks the store, and takes what it finds
+    /// ([`Here`]).
+    pub fn placement(mut self, placement: Arc<dyn Placement>) -> Self {
+        self.placement = placement;
         self
     }
 
@@ -188,8 +193,8 @@ impl HostBuilder {
     /// The node may have joined; its lease ends.
     pub async fn start(self) -> Result<Host, Error> {
         let pools = self.agents.keys().cloned().collect();
-        let new = NewNode { room: ROOM, pools, ..NewNode::of(OwnerProcess::here(), self.lease) };
-        let node = joined(&self.store, new, self.name).await?;
+        let as_what = Membership { name: self.name, pools, lease: self.lease };
+        let node = as_what.join(&self.store).await?;
         let (scope, quiet) = Scope::root();
         let inner = HostState {
             store: self.store,
@@ -205,6 +210,7 @@ impl HostBuilder {
             quiet,
             draining: watch::Sender::new(None),
             opens: watch::Sender::new(()),
+            burials: watch::Sender::new(()),
             drain_asked: watch::Sender::new(false),
             board: Board::default(),
             load: Arc::default(),
@@ -212,35 +218,18 @@ impl HostBuilder {
             mcp: crate::mcp::McpSessions::default(),
         };
         let inner = Arc::new(inner);
+        let host = || Arc::downgrade(&inner);
         if self.opens == OpensWhat::Due {
-            inner.spawn("what wants an owner", due::watch(Arc::downgrade(&inner)));
-            inner.spawn("a drain that is asked", asked::watch(Arc::downgrade(&inner)));
+            let (placement, capacity) = (self.placement, as_what.capacity());
+            let taken = takeup::serve(host(), Arc::clone(&placement), capacity.clone());
+            inner.spawn("what takes sessions up", taken);
+            inner.spawn("what wants an owner", takeup::wake(host(), placement, capacity.pools));
         }
+        inner.spawn("membership of the store", membership::keep(host(), as_what));
         for hook in self.hooks {
-            inner.spawn("webhook", webhook::deliver(Arc::downgrade(&inner), hook));
+            inner.spawn("webhook", webhook::deliver(host(), hook));
         }
         Ok(Host { inner })
-    }
-}
-
-/// Joins the store under this name.
-async fn joined(store: &Arc<dyn Store>, new: NewNode, name: Option<NodeName>) -> Result<Node, Error> {
-    /// Letters of the random part.
-    const PART: usize = 8;
-    let join = |new: NewNode| Node::join(Arc::clone(store), new);
-    let like = match name {
-        None => return join(new).await,
-        Some(NodeName::This(name)) => return join(NewNode { name, ..new }).await,
-        Some(NodeName::Like(name)) => name,
-    };
-    let named = NewNode { name: like.clone(), ..new.clone() };
-    match join(named).await {
-        Err(Error::NodeExists(..)) => {
-            // The name of a new node is its id, whose end is random.
-            let random = new.name.get(new.name.len().saturating_sub(PART)..).unwrap_or(&new.name);
-            join(NewNode { name: format!("{like}-{random}"), ..new.clone() }).await
-        }
-        joined => joined,
     }
 }
 

@@ -110,6 +110,25 @@ impl Node {
         if self.member.is_usable().is_ok() { self.member.lease.left() } else { Duration::ZERO }
     }
 
+    /// Waits until it holds nothing any more and never will: its lease could not be renewed in time, or it was declared dead. Why. Join again
+    /// then, under a fresh id. After a [`drain`](Self::drain) it does not return.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub fn lost(&self) -> impl Future<Output = Error> + Send + use<> {
+        let member = Arc::clone(&self.member);
+        async move {
+            let mut over = member.over.subscribe();
+            // The member has the sender.
+            if over.wait_for(|is_over| *is_over).await.is_ok()
+                && let Some(lost) = member.lost()
+            {
+                return lost;
+            }
+            pending().await
+        }
+    }
+
     /// Takes no session any more, stops each running turn at its next safe point and at the latest after `within`, with the
     /// reason `shutdown`, gives every session back so that another node takes it up, and leaves the store (S7.45).
     ///
@@ -328,6 +347,7 @@ impl Member {
         if self.lost.set(lost).is_ok() {
             self.wake_all();
         }
+        self.end();
     }
 
     /// Renews the lease; what ended it.
@@ -409,9 +429,6 @@ impl Member {
         let looks = async {
             loop {
                 sleep(LOOK_FOR_DEAD).await;
-                if self.lost().is_some() {
-                    return pending::<()>().await;
-                }
                 if !self.lease.left().is_zero()
                     && !matches!(timeout(ANSWER, self.store.bury()).await, Ok(Ok(_)))
                 {
