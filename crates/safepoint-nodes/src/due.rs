@@ -1,14 +1,21 @@
 //! Asks the store what wants an owner, and wakes a placement for it.
 
-use std::{future::Future, pin::pin, time::Duration};
+use std::{
+    future::{Future, pending},
+    pin::pin,
+    time::Duration,
+};
 
 use futures_util::future::{Either, select};
 use safepoint::store::Store;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use crate::placement::Placement;
 
-/// How often the store is asked.
+/// How often the store is asked, unless it is worth a look before.
 const LOOK: Duration = Duration::from_millis(500);
 /// How many sessions are asked for at once.
 const MOST: usize = 100;
@@ -22,6 +29,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Wakes the placement for the sessions of these pools that want an owner, until `leave`. Each node does so: what one of them names to the placement,
 /// no other names for five seconds (`Store::due`).
 ///
+/// The store is asked twice a second, and at once when `hint` changes: the node has declared others dead, or knows of something else that is due.
+///
 /// A store that takes longer than a second to answer is loaded: it is asked for one session at a time then. A store or a placement that
 /// cannot be reached is asked again.
 ///
@@ -31,19 +40,27 @@ pub async fn wake_due(
     store: &dyn Store,
     pools: &[String],
     placement: &dyn Placement,
+    mut hint: watch::Receiver<()>,
     leave: impl Future<Output = ()>,
 ) {
     let mut leave = pin!(leave);
     let mut took = Duration::ZERO;
     loop {
+        drop(hint.borrow_and_update());
         // A look that is given up has named some at most.
         match select(&mut leave, pin!(look(store, pools, placement, &mut took))).await {
             Either::Left(((), _)) => return,
             Either::Right(((), _)) => {}
         }
-        match select(&mut leave, pin!(sleep(LOOK))).await {
+        // Whoever gave hints may be gone.
+        let hinted = async {
+            if hint.changed().await.is_err() {
+                pending().await
+            }
+        };
+        match select(&mut leave, pin!(timeout(LOOK, hinted))).await {
             Either::Left(((), _)) => return,
-            Either::Right(((), _)) => {}
+            Either::Right((Ok(()) | Err(_), _)) => {}
         }
     }
 }

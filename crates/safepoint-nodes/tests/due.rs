@@ -13,7 +13,7 @@ use safepoint::{
 };
 use safepoint_nodes::{NodeCapacity, Placement, PlacementError, Taker, Wake, wake_due};
 use tokio::{
-    sync::Notify,
+    sync::{Notify, watch},
     time::{sleep, timeout},
 };
 
@@ -89,7 +89,7 @@ fn looks(store: &Arc<MemoryStore>, noted: &Arc<Noted>) -> Arc<Notify> {
     let leave = Arc::<Notify>::default();
     let (store, noted, left) = (Arc::clone(store), Arc::clone(noted), Arc::clone(&leave));
     drop(tokio::spawn(async move {
-        wake_due(&*store, &[], &*noted, left.notified()).await;
+        wake_due(&*store, &[], &*noted, watch::Sender::new(()).subscribe(), left.notified()).await;
     }));
     leave
 }

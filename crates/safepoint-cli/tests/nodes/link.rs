@@ -30,10 +30,7 @@ impl Link {
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let Ok(server) = TcpStream::connect(server) else { continue };
-                let ways = [
-                    (client.try_clone().unwrap(), server.try_clone().unwrap()),
-                    (server, client),
-                ];
+                let ways = [(client.try_clone().unwrap(), server.try_clone().unwrap()), (server, client)];
                 for (from, to) in ways {
                     let cut = Arc::clone(&shared);
                     thread::spawn(move || pass(from, to, &cut));

@@ -84,7 +84,12 @@ impl World {
         let log = || fs::read_to_string(self.file(&format!("{name}.log"))).unwrap_or_default();
         let said: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{name}: {line} {}", log()));
         fs::copy(said["token"].as_str().unwrap(), &token).unwrap();
-        NodeProcess { process, name: name.to_owned(), url: said["listening"].as_str().unwrap().to_owned(), token }
+        NodeProcess {
+            process,
+            name: name.to_owned(),
+            url: said["listening"].as_str().unwrap().to_owned(),
+            token,
+        }
     }
 
     /// What a command over the database says in lines of JSON.
@@ -153,6 +158,13 @@ impl World {
         fs::write(self.file("open"), "").unwrap();
     }
 
+    /// What is said of each journal: how many records it has.
+    pub(super) async fn journals(&self) -> Vec<(String, String)> {
+        let lines = self.says(&["store", "check"]).await;
+        let text = |line: &Value, name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        lines.iter().map(|line| (text(line, "session"), text(line, "said"))).collect()
+    }
+
     /// No command began twice, and each journal is sound.
     pub(super) async fn is_sound(&self, commands: usize) {
         let begun = self.counted("begin");
@@ -207,7 +219,8 @@ impl NodeProcess {
         let request =
             request.header(http::header::AUTHORIZATION, format!("Bearer {}", token.trim()).parse().unwrap());
         let request = request.header(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
-        let answer = request.send().in_time(format_args!("an answer of {} to {path}", self.name)).await.unwrap();
+        let answer =
+            request.send().in_time(format_args!("an answer of {} to {path}", self.name)).await.unwrap();
         let (status, bytes) = (answer.status().as_u16(), answer.bytes().await.unwrap());
         (status, serde_json::from_slice(&bytes).unwrap_or_default())
     }
@@ -222,14 +235,15 @@ impl NodeProcess {
 
     /// The same, for as many sessions as is said, once all commands run.
     pub(super) async fn run(&self, world: &World, sessions: usize) -> Vec<String> {
+        let mine = || world.counted("begin").keys().filter(|name| name.starts_with(&self.name)).count();
+        let before = mine();
         let mut begun = Vec::new();
-        for at in 0..sessions {
+        for at in before..before + sessions {
             begun.push(self.runs(&format!("{}{at}", self.name)).await);
         }
         let look = async || {
-            let noted = world.counted("begin");
-            let runs = noted.keys().filter(|name| name.starts_with(&self.name)).count();
-            if runs == sessions { Ok(()) } else { Err(noted) }
+            let noted = mine();
+            if noted == before + sessions { Ok(()) } else { Err(noted) }
         };
         wait::asked(format_args!("the commands of {} run", self.name), look).await;
         begun

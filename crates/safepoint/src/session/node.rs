@@ -129,6 +129,12 @@ impl Node {
         }
     }
 
+    /// What changes when this node has declared others dead: what they held is due now.
+    #[must_use]
+    pub fn burials(&self) -> watch::Receiver<()> {
+        self.member.buried.subscribe()
+    }
+
     /// Takes no session any more, stops each running turn at its next safe point and at the latest after `within`, with the
     /// reason `shutdown`, gives every session back so that another node takes it up, and leaves the store (S7.45).
     ///
@@ -198,6 +204,8 @@ pub(super) struct Member {
     lost: OnceLock<Error>,
     has_left: AtomicBool,
     over: watch::Sender<bool>,
+    /// Changes when it has declared others dead.
+    buried: watch::Sender<()>,
 }
 
 impl Member {
@@ -215,6 +223,7 @@ impl Member {
             lost: OnceLock::new(),
             has_left: AtomicBool::new(false),
             over: watch::Sender::new(false),
+            buried: watch::Sender::new(()),
         }))
     }
 
@@ -429,10 +438,13 @@ impl Member {
         let looks = async {
             loop {
                 sleep(LOOK_FOR_DEAD).await;
-                if !self.lease.left().is_zero()
-                    && !matches!(timeout(ANSWER, self.store.bury()).await, Ok(Ok(_)))
-                {
-                    // The next look finds them.
+                if self.lease.left().is_zero() {
+                    continue;
+                }
+                match timeout(ANSWER, self.store.bury()).await {
+                    Ok(Ok(buried)) if !buried.is_empty() => drop(self.buried.send_replace(())),
+                    // What was not found is found by the next look.
+                    Ok(Ok(_) | Err(_)) | Err(_) => {}
                 }
             }
         };
