@@ -24,7 +24,7 @@ use crate::{
         backend,
         helpers::Helpers,
         known,
-        limits::limits,
+        limits::{limits, on_restart},
         mcp::Used,
         mode::{CurrentMode, PlanEnd},
         model, offered,
@@ -329,7 +329,7 @@ pub(crate) fn build(
 ) -> anyhow::Result<Agent> {
     let Making { settings, mode, helpers, .. } = making;
     let usual = builder.clone();
-    let mut builder = builder.limits(limits(&settings.args));
+    let mut builder = builder.limits(limits(&settings.args)).on_restart(on_restart(&settings.args));
     let instructions: Vec<String> = settings.instructions().chain(mode.instructions()).collect();
     if !instructions.is_empty() {
         builder = builder.system(instructions.join("\n\n"));

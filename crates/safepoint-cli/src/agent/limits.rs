@@ -1,8 +1,16 @@
 //! The limits of a run, as they were asked for.
 
-use safepoint::Limits;
+use safepoint::{Limits, session::OnRestart};
 
-use crate::args::agent::AgentArgs;
+use crate::args::agent::{AgentArgs, Restart};
+
+/// What a turn does whose process ended.
+pub(crate) fn on_restart(args: &AgentArgs) -> OnRestart {
+    match args.on_restart {
+        Some(Restart::Resume) => OnRestart::Resume,
+        Some(Restart::Wait) | None => OnRestart::Wait,
+    }
+}
 
 pub(crate) fn limits(args: &AgentArgs) -> Limits {
     let defaults = Limits::default();

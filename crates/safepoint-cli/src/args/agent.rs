@@ -91,6 +91,9 @@ pub(crate) struct AgentArgs {
     /// What to do with a call that was cut off and whose side effects are unknown; default: tell
     #[arg(long, value_enum)]
     pub(crate) unknown: Option<Unknown>,
+    /// What a turn does whose process ended, by a shutdown or a crash, when its session is opened again; default: wait
+    #[arg(long, value_enum)]
+    pub(crate) on_restart: Option<Restart>,
     /// How long an approval waits for an answer before the call is denied; default: 30d
     #[arg(long, value_name = "DUR|never", value_parser = duration_or_never)]
     pub(crate) approval_expiry: Option<Duration>,
@@ -200,6 +203,16 @@ pub(crate) enum Unknown {
     Tell,
     /// A person decides: run it again, supply its result, or give it up
     Ask,
+}
+
+/// What a turn does whose process ended. Exhaustive: it waits, or goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Restart {
+    /// It waits until it is resumed, or a newer message comes
+    Wait,
+    /// It goes on by itself; calls that were cut off are decided as --unknown says
+    Resume,
 }
 
 /// What happens to a conversation that outgrows the model's window. Exhaustive: the three policies.

@@ -16,7 +16,7 @@ ANTHROPIC_API_KEY or GEMINI_API_KEY; a local server on port 11434; the built-in 
 
 Config file: $XDG_CONFIG_HOME/safepoint/config.toml or ~/.config/safepoint/config.toml, with model, base_url,
 api_key_env, system, max_tokens, temperature, window, on_full, tools, parallel, mode, approve,
-unknown, approval_expiry, max_rounds. The command line overrides it.
+unknown, on_restart, approval_expiry, max_rounds. The command line overrides it.
 Each [mcp.NAME] in it is a tool server: `command`, `args`, `env`, `cwd`, or `url`, `headers`; see `safepoint mcp ls`.
 The [[rules]] in it decide about calls; the first match wins: `tool`, `args` (patterns, * is any text), `then` = \"allow\",
 \"ask\" or \"deny\", `message`. --approve decides calls that match no rule, or match \"ask\"; see docs/guides/approvals.md.

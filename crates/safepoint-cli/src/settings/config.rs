@@ -11,7 +11,7 @@ use toml::Spanned;
 
 use crate::{
     args::{
-        agent::{AgentArgs, Approve, OnFull, Unknown, fill},
+        agent::{AgentArgs, Approve, OnFull, Restart, Unknown, fill},
         duration::parse_or_never,
         mode::StartMode,
     },
@@ -46,6 +46,7 @@ pub(crate) struct Config {
     approve: Option<Approve>,
     mode: Option<StartMode>,
     unknown: Option<Unknown>,
+    on_restart: Option<Restart>,
     approval_expiry: Option<String>,
     max_rounds: Option<u32>,
     pub(crate) mcp: Servers,
@@ -141,6 +142,7 @@ impl Config {
             approve,
             mode,
             unknown,
+            on_restart,
             max_rounds,
             snapshots
         );
@@ -170,7 +172,7 @@ impl Config {
         let (mode, approve) = if is_typed { (None, None) } else { (self.mode, self.approve) };
         (args.mode, args.approve) = (args.mode.or(mode), args.approve.or(approve));
         fill!(args, self: model, base_url, api_key_env, system, max_tokens, temperature, window, on_full);
-        fill!(args, self: tools, parallel, unknown, max_rounds);
+        fill!(args, self: tools, parallel, unknown, on_restart, max_rounds);
         args.sandbox = args.sandbox.or(self.commands.sandbox);
         AgentSettings {
             args,

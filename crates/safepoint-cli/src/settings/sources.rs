@@ -11,12 +11,13 @@ use super::{
 use crate::exit::Usage;
 
 /// What holds where nothing is written.
-const DEFAULTS: [(&str, &str); 11] = [
+const DEFAULTS: [(&str, &str); 12] = [
     ("tools", "all in a chat, none in a run"),
     ("parallel", "8"),
     ("approve", "ask"),
     ("mode", "ask"),
     ("unknown", "tell"),
+    ("on_restart", "wait"),
     ("approval_expiry", "30d"),
     ("max_rounds", "100"),
     ("snapshots", "true"),

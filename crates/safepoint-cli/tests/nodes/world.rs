@@ -28,6 +28,8 @@ pub(super) struct World {
     pub(super) folder: TempDir,
     pub(super) cluster: Cluster,
     pub(super) database: String,
+    /// What the agents of its nodes do after a restart.
+    pub(super) on_restart: &'static str,
 }
 
 /// A `safepoint serve` under its own hostname. It ends with this.
@@ -44,7 +46,7 @@ impl World {
         let database = cluster.database("nodes", "secret");
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("effect"), EFFECT).unwrap();
-        Self { folder, cluster, database }
+        Self { folder, cluster, database, on_restart: "wait" }
     }
 
     fn file(&self, name: &str) -> String {
@@ -73,6 +75,7 @@ impl World {
         command.args(own).args(["sh", "-c", AS_HOST, name, env!("CARGO_BIN_EXE_safepoint")]);
         let token = self.file(&format!("{name}.token"));
         command.args(["serve", "--listen", "127.0.0.1:0", "--node", name, "--lease", "4s", "--drain", "5s"]);
+        command.args(["--on-restart", self.on_restart]);
         command.args(["--tools", "shell", "--approve", "auto", "--sandbox", "off", "--no-project"]);
         command.args(["--store", database, "--tokens", &self.file("tokens.toml")]);
         command.env("XDG_RUNTIME_DIR", self.file(name)).envs(variables.iter().copied());

@@ -19,7 +19,8 @@ pub struct PostgresOptions {
     pub schema: String,
     /// What is done where the tables are missing, or of an earlier release. Default [`Migration::Run`].
     pub migration: Migration,
-    /// The world outside: who lives, and the margin after which a lease may be taken. Its clock counts only where `clock` says so.
+    /// The world outside: who lives, and the margin after which a lease may be taken. Its clock counts only where `clock` says so. The
+    /// default margin is 1.5 s: commands of a lost node are dead a second after its lease, and clocks drift.
     pub outside: Environment,
     /// Whose clock ends leases and approvals. Default [`StoreClock::Database`].
     pub clock: StoreClock,
@@ -49,10 +50,11 @@ pub enum StoreClock {
 impl Default for PostgresOptions {
     fn default() -> Self {
         const PATIENCE: Duration = Duration::from_secs(5);
+        const MARGIN: Duration = Duration::from_millis(1_500);
         Self {
             schema: "safepoint".into(),
             migration: Migration::Run,
-            outside: Environment::default(),
+            outside: Environment { margin: MARGIN, ..Environment::default() },
             clock: StoreClock::Database,
             patience: PATIENCE,
         }

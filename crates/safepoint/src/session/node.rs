@@ -47,9 +47,10 @@ const LOOK_FOR_DEAD: Duration = Duration::from_millis(250);
 /// How long the store may take before it is asked again: several requests fit into one lease.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// How long the store may take once the lease has ended while no other process may have taken anything. Well within
-/// the margin of a process that would.
+/// How long the store may take at most once the lease has ended while no other process may have taken anything, and which part of the
+/// lease that is. Well within the margin of a process that would.
 const LAST: Duration = Duration::from_secs(1);
+const LAST_PART: u32 = 8;
 
 /// How much longer than the turns themselves a node that drains waits for its sessions to be given back.
 const GIVE_BACK: Duration = Duration::from_secs(5);
@@ -191,6 +192,8 @@ pub(super) struct Member {
     store: Arc<dyn Store>,
     lease: NodeLease,
     beat_every: Duration,
+    /// How long the store may take once the lease has ended.
+    last: Duration,
     /// Held for one look or one entry, or for a copy of what is to be called. No other lock is taken under it.
     seats: Mutex<HashMap<SessionId, Seat>>,
     /// How many there are.
@@ -210,11 +213,13 @@ pub(super) struct Member {
 
 impl Member {
     async fn join(store: Arc<dyn Store>, new: NewNode, beat_every: Duration) -> Result<Arc<Self>, Error> {
+        let last = LAST.min(new.ttl / LAST_PART);
         let lease = opened(store.join(new)).await?;
         Ok(Arc::new(Self {
             store,
             lease,
             beat_every,
+            last,
             seats: Mutex::default(),
             held: watch::Sender::new(0),
             is_lapsed: AtomicBool::new(false),
@@ -379,7 +384,7 @@ impl Member {
 
     /// How long the store may take now: no longer than the lease is valid, and after its end one last time.
     pub(super) fn bound(&self) -> Duration {
-        self.lease.left().clamp(LAST, ANSWER)
+        self.lease.left().clamp(self.last, ANSWER)
     }
 
     /// Wakes the sessions to which others do something; why that ended.

@@ -25,6 +25,7 @@ fn every_key_is_read() {
         approve,
         mode,
         unknown,
+        on_restart,
         approval_expiry,
         max_rounds,
         mcp,
@@ -45,7 +46,13 @@ fn every_key_is_read() {
     let texts = [model, base_url, api_key_env, system, tools, approval_expiry];
     assert!(texts.iter().all(Option::is_some) && !secret_files.is_empty());
     assert!(max_tokens.is_some() && temperature.is_some() && window.is_some() && on_full.is_some());
-    assert!(parallel.is_some() && approve.is_some() && unknown.is_some() && max_rounds.is_some());
+    assert!(
+        parallel.is_some()
+            && approve.is_some()
+            && unknown.is_some()
+            && on_restart.is_some()
+            && max_rounds.is_some()
+    );
     assert_eq!(prices.len(), 2);
     assert!(expiry.is_some() && snapshots.is_some() && mode.is_some() && project.is_some());
     assert!(theme.is_some() && keep.is_some() && notify.is_some());

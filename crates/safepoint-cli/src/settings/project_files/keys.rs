@@ -18,7 +18,7 @@ pub(crate) enum Taking {
 }
 
 /// Every key of a config file.
-pub(crate) const KEYS: [(&str, Taking); 27] = [
+pub(crate) const KEYS: [(&str, Taking); 28] = [
     ("model", Taking::WithConsent),
     ("base_url", Taking::Never("it decides to whom keys and messages go")),
     ("api_key_env", Taking::Never("it decides which key is sent")),
@@ -32,6 +32,7 @@ pub(crate) const KEYS: [(&str, Taking); 27] = [
     ("approve", Taking::Strictest("deny")),
     ("mode", Taking::Strictest("plan")),
     ("unknown", Taking::Always),
+    ("on_restart", Taking::WithConsent),
     ("approval_expiry", Taking::WithConsent),
     ("max_rounds", Taking::WithConsent),
     ("mcp", Taking::WithConsent),
