@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::world::{World, says};
 
-/// A store that can be told that this process is dead; time passes.
+/// A store for which this process can be dead; time passes.
 fn mortal() -> (Arc<dyn Store>, Population) {
     let lives = Population::default();
     let Environment { clock, uptime, .. } = Environment::default();
@@ -33,7 +33,7 @@ async fn bury_all(store: &Arc<dyn Store>, lives: &Population) {
     lives.say(std::process::id(), Liveness::Alive);
 }
 
-/// S13.60, S7.13, S7.14: a server whose node was declared dead ends what ran, with the code `lease`, comes back under its name, takes that
+/// S13.58, S7.13, S7.14: a server whose node was declared dead ends what ran, with the code `lease`, comes back under its name, takes that
 /// up and serves as before.
 #[tokio::test]
 async fn a_server_whose_node_was_declared_dead_joins_again() {
@@ -62,7 +62,7 @@ async fn a_server_whose_node_was_declared_dead_joins_again() {
     world.end().await;
 }
 
-/// S13.60, S7.45: any process may ask a node to drain; its server does.
+/// S13.58, S7.45: any process may ask a node to drain; its server does.
 #[tokio::test]
 async fn a_server_whose_node_is_asked_to_drain_drains() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());

@@ -10,8 +10,21 @@ const BUILT: [&str; 7] =
 const COMMANDS: [&str; 6] =
     ["--package", "safepoint-cli", "--features", "postgres,serve", "--test", "postgres"];
 
+/// Real nodes over a database. One world at a time: each is several processes, and leases are short.
+const NODES: [&str; 8] = [
+    "--package",
+    "safepoint-cli",
+    "--features",
+    "postgres,serve",
+    "--test",
+    "nodes",
+    "--",
+    "--test-threads=1",
+];
+
 /// Runs those tests.
 pub(crate) fn stores() -> anyhow::Result<()> {
     watched::watched(&BUILT.map(str::to_owned))?;
-    watched::watched(&COMMANDS.map(str::to_owned))
+    watched::watched(&COMMANDS.map(str::to_owned))?;
+    watched::watched(&NODES.map(str::to_owned))
 }

@@ -46,13 +46,13 @@ pub async fn wake_due(
     let mut leave = pin!(leave);
     let mut took = Duration::ZERO;
     loop {
-        drop(hint.borrow_and_update());
+        hint.mark_unchanged();
         // A look that is given up has named some at most.
         match select(&mut leave, pin!(look(store, pools, placement, &mut took))).await {
             Either::Left(((), _)) => return,
             Either::Right(((), _)) => {}
         }
-        // Whoever gave hints may be gone.
+        // What gave hints may be gone.
         let hinted = async {
             if hint.changed().await.is_err() {
                 pending().await

@@ -1,11 +1,11 @@
-//! Which node takes up a session that wants an owner.
+//! Which node opens a session that wants an owner.
 //!
 //! ```text
 //! what gives an owner something to do ─▶ `Store::due`                     (the truth, in the same transaction)
 //! each node: wake_due ─▶ Placement::wake ─▶ … ─▶ Placement::serve ─▶ Taker::take ─▶ `Store::acquire`   (the authority)
 //! ```
 //!
-//! A placement is a hint (S7.63): a wake may be lost, come twice, come late, or come to the wrong node. The store knows what wants an owner, and
+//! A placement is a hint (S7.61): a wake may be lost, come twice, come late, or come to the wrong node. The store knows what wants an owner, and
 //! decides who becomes it. A program on one machine needs nothing of this crate but [`Here`], which hands each wake to its own
 //! process; one that runs on many machines can put a queue between them.
 

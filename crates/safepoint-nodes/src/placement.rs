@@ -8,8 +8,8 @@ use crate::taker::{NodeCapacity, Taker, Wake};
 
 /// Brings wakes to nodes.
 ///
-/// It is a hint, never the authority: whoever takes a session asks the store for it, and what wants an owner stays due there until it
-/// has one.
+/// It is a hint, never the authority: a node that takes a session asks the store for it, and what wants an owner stays due there until
+/// it has one.
 pub trait Placement: fmt::Debug + Send + Sync + 'static {
     /// Asks that a node takes these up. It may be lost, come twice, or come late.
     ///

@@ -46,7 +46,7 @@ pub struct NodeCapacity {
 /// How a take ended. Exhaustive: a placement does something about each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeResult {
-    /// The node had it, and gave it back: it is at rest, or was stopped so that another node goes on.
+    /// The node had it, and gave it back: it is at rest, or was stopped so that another node resumes it.
     Released,
     /// There is nothing to take: another node has the session, it is gone, or it is none of this node's.
     Elsewhere,

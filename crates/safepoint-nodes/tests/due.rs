@@ -1,9 +1,8 @@
 //! What wants an owner wakes the placement, whatever becomes of single wakes.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
+use std::sync::{Arc, Mutex};
 
 use futures_core::future::BoxFuture;
 use futures_util::FutureExt as _;
@@ -12,12 +11,8 @@ use safepoint::{
     store::{MemoryStore, Store},
 };
 use safepoint_nodes::{NodeCapacity, Placement, PlacementError, Taker, Wake, wake_due};
-use tokio::{
-    sync::{Notify, watch},
-    time::{sleep, timeout},
-};
-
-const BOUND: Duration = Duration::from_secs(60);
+use safepoint_testkit::wait;
+use tokio::sync::{Notify, watch};
 
 /// Notes what it is woken for, and fails or has no room as is said.
 #[derive(Debug)]
@@ -64,12 +59,8 @@ impl Noted {
     }
 
     async fn until(&self, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let seen = timeout(BOUND, async {
-            while !is_so(&self.names()) {
-                sleep(Duration::from_millis(10)).await;
-            }
-        });
-        assert!(seen.await.is_ok(), "{:?}", self.wakes.lock().unwrap());
+        wait::asked("what is woken", async || if is_so(&self.names()) { Ok(()) } else { Err(self.names()) })
+            .await;
         self.names()
     }
 }
@@ -94,7 +85,7 @@ fn looks(store: &Arc<MemoryStore>, noted: &Arc<Noted>) -> Arc<Notify> {
     leave
 }
 
-/// S7.63: a wake that the placement did not take is asked for again.
+/// S7.61: a wake that the placement did not take is asked for again.
 #[tokio::test]
 async fn a_session_whose_wake_was_lost_is_woken_again() {
     let (store, noted) = (Arc::<MemoryStore>::default(), Noted::of(usize::MAX));
@@ -108,7 +99,7 @@ async fn a_session_whose_wake_was_lost_is_woken_again() {
     leave.notify_one();
 }
 
-/// S7.64: a node is asked for no more than it wants, so that others find the rest.
+/// S7.62: a node is asked for no more than it wants, so that others find the rest.
 #[tokio::test]
 async fn what_a_node_has_no_room_for_is_left_for_others() {
     let (store, noted) = (Arc::<MemoryStore>::default(), Noted::of(1));

@@ -1,5 +1,7 @@
 //! Wakes of one process: each session is taken once at a time, within its room, and waking it while it is taken loses nothing.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -9,13 +11,11 @@ use std::{
 use futures_core::future::BoxFuture;
 use futures_util::FutureExt as _;
 use safepoint_nodes::{Here, NodeCapacity, Placement, TakeResult, Taker, Wake};
+use safepoint_testkit::wait::{self, InTime as _};
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
-    time::timeout,
 };
-
-const BOUND: Duration = Duration::from_secs(20);
 
 /// Takes what comes, and keeps each until the test lets it go.
 #[derive(Debug, Default)]
@@ -59,8 +59,7 @@ impl Hands {
             all.iter().all(|(name, times)| takes.get(*name).map_or(0, |take| take.1) == *times)
         };
         let mut changed = self.changed.subscribe();
-        let seen = timeout(BOUND, changed.wait_for(|()| is_so(()))).await;
-        assert!(seen.is_ok(), "{:?} and not {all:?}", self.takes.lock().unwrap());
+        drop(changed.wait_for(|()| is_so(())).in_time(format_args!("{all:?} are taken")).await.unwrap());
     }
 }
 
@@ -78,13 +77,7 @@ async fn served(room: usize) -> Served {
     let task = tokio::spawn(async move {
         place.serve(taker, capacity, async move { left.notified().await }.boxed()).await.unwrap();
     });
-    timeout(BOUND, async {
-        while here.wanted() != room {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .expect("it is served");
+    wait::asked("it is served", async || here.wanted() == room).await;
     Served { here, hands, leave, task }
 }
 
@@ -94,7 +87,7 @@ impl Served {
     }
 }
 
-/// S7.63: a doubled wake takes nothing twice, and one that comes while the session is taken is not lost.
+/// S7.61: a doubled wake takes nothing twice, and one that comes while the session is taken is not lost.
 #[tokio::test]
 async fn a_session_that_is_woken_while_it_is_taken_is_taken_once_more_after_that() {
     let served = served(4).await;
@@ -108,7 +101,7 @@ async fn a_session_that_is_woken_while_it_is_taken_is_taken_once_more_after_that
     assert_eq!(served.here.wanted(), 2);
 }
 
-/// S7.64: what has no room is not taken, and a node says how much more it wants.
+/// S7.62: what has no room is not taken, and a node says how much more it wants.
 #[tokio::test]
 async fn no_more_sessions_are_taken_than_there_is_room_for() {
     let served = served(2).await;
@@ -116,34 +109,22 @@ async fn no_more_sessions_are_taken_than_there_is_room_for() {
     served.hands.taken(&[("a", 1), ("b", 1)]).await;
     assert_eq!((served.here.wanted(), *served.hands.most.lock().unwrap()), (0, 2));
     served.hands.let_go.notify_one();
-    timeout(BOUND, async {
-        while served.here.wanted() == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .expect("there is room again");
+    wait::asked("there is room again", async || served.here.wanted() != 0).await;
     served.wake(&["c"]).await;
     served.hands.taken(&[("a", 1), ("b", 1), ("c", 1)]).await;
 }
 
-/// S7.63: who leaves takes nothing more, and waits for what it has.
+/// S7.61: who leaves takes nothing more, and waits for what it has.
 #[tokio::test]
 async fn who_leaves_takes_nothing_more_and_waits_for_what_it_has() {
     let served = served(4).await;
     served.wake(&["a"]).await;
     served.hands.taken(&[("a", 1)]).await;
     served.leave.notify_one();
-    timeout(BOUND, async {
-        while served.here.wanted() != 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-    .expect("it takes nothing more");
+    wait::asked("it takes nothing more", async || served.here.wanted() == 0).await;
     served.wake(&["a", "b"]).await;
     assert!(!served.task.is_finished());
     served.hands.let_go.notify_one();
-    timeout(BOUND, served.task).await.expect("it has ended").unwrap();
+    served.task.in_time("the end of who leaves").await.unwrap();
     assert_eq!(served.hands.takes.lock().unwrap().clone(), BTreeMap::from([("a".to_owned(), (0, 1))]));
 }

@@ -205,13 +205,13 @@ pub(crate) enum Unknown {
     Ask,
 }
 
-/// What a turn does whose process ended. Exhaustive: it waits, or goes on.
+/// What a turn does whose process ended. Exhaustive: it waits, or it is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Restart {
     /// It waits until it is resumed, or a newer message comes
     Wait,
-    /// It goes on by itself; calls that were cut off are decided as --unknown says
+    /// It is resumed; calls that were cut off are decided as --unknown says
     Resume,
 }
 

@@ -23,7 +23,7 @@ async fn a_restart_of_the_database_ends_no_turn() {
     world.is_sound(8).await;
 }
 
-/// S7.21, S7.45, S7.63, I4: three nodes are replaced one after the other while sessions work: each item ends once, and no command begins twice.
+/// S7.21, S7.45, S7.61, I4: three nodes are replaced one after the other while sessions work: each item ends once, and no command begins twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
     const NAMES: [&str; 3] = ["one", "two", "three"];

@@ -144,7 +144,8 @@ async fn a_background_run_that_is_left_is_not_quiet() {
 async fn a_stop_waits_for_no_turn_that_was_cut() {
     let (model, agent) = modelled([]).await;
     let mut gate = model.gate();
-    let world = World::of(agent.clone()).await;
+    // Else it finds the dead owner, and has the session itself.
+    let world = World::only_when_asked(agent.clone()).await;
     let session = world.made(&json!({})).await;
     let dead = OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() };
     let builder = Session::builder(ChatPlanner::new(agent));

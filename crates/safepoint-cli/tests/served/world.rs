@@ -15,7 +15,7 @@ use safepoint::{
     store::Store,
 };
 use safepoint_models::openai;
-use safepoint_server::{Access, AccessScope, Host, HostServer, NewToken, Principal, TokenFile};
+use safepoint_server::{Access, AccessScope, Host, HostBuilder, HostServer, NewToken, Principal, TokenFile};
 use safepoint_stores::SqliteStore;
 use safepoint_testkit::{
     script::{Reply, Script},
@@ -51,9 +51,18 @@ pub(super) struct Said {
 impl World {
     /// A server with this agent, and a token of every scope in `all.token`.
     pub(super) async fn of(agent: Agent) -> Self {
+        Self::with(|host| host.agent("helper", agent)).await
+    }
+
+    /// The same, which opens no session by itself.
+    pub(super) async fn only_when_asked(agent: Agent) -> Self {
+        Self::with(|host| host.agent("helper", agent).only_when_asked()).await
+    }
+
+    async fn with(host: impl FnOnce(HostBuilder) -> HostBuilder) -> Self {
         let folder = Arc::new(tempfile::tempdir().unwrap());
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(folder.path().join("store.db")).unwrap());
-        let host = Host::builder(Arc::clone(&store)).agent("helper", agent).start().await.unwrap();
+        let host = host(Host::builder(Arc::clone(&store))).start().await.unwrap();
         let path = folder.path().join("tokens.toml");
         let access = Access::tokens(&path);
         let server = HostServer::bind("127.0.0.1:0".parse().unwrap(), &host, access).await.unwrap();

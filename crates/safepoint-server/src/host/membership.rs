@@ -92,6 +92,7 @@ fn random_part(id: &str) -> &str {
 /// Keeps the host a node of its store, until it drains or is gone.
 pub(super) async fn keep(host: Weak<HostState>, as_what: Membership) {
     let leave = leaving(host.clone());
+    // Leaving first: a host that drains joins nothing any more. A join that is dropped ends with its lease.
     match select(pin!(leave), pin!(be_a_node(&host, as_what))).await {
         Either::Left(_) | Either::Right(_) => {}
     }
@@ -101,6 +102,7 @@ async fn be_a_node(host: &Weak<HostState>, as_what: Membership) {
     loop {
         let Some(Joined { lost, burials, id, store }) = joined(host).await else { return };
         let watched = join(watch_for_drain(host, &store, &id), pass_burials_on(host, burials));
+        // The loss first. What is watched is watched again of the next node.
         match select(pin!(lost), pin!(watched)).await {
             Either::Left((_why, _)) => {}
             Either::Right((_, _)) => return,
