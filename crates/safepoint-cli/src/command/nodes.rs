@@ -111,7 +111,7 @@ fn line(row: &NodeRow) -> String {
     let node = &row.node;
     let pools = if node.pools.is_empty() { String::new() } else { format!(", for {}", node.pools.join(" ")) };
     let when =
-        row.ended.map_or_else(|| format!("since {}", ago(row.since)), |at| format!("ended {}", ago(at)));
+        row.ended.map_or_else(|| format!("joined {}", ago(row.since)), |at| format!("ended {}", ago(at)));
     let about = one_line(&format!("{}{pools}", node.owner));
     format!("{:<NAME$}  {:<STATE$}  {:>6} sessions  {when:<16}  {about}", shown(row), state(row), row.load)
 }

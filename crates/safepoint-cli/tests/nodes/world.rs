@@ -43,7 +43,7 @@ pub(super) struct NodeProcess {
 impl World {
     pub(super) fn new() -> Self {
         let cluster = Cluster::start(&[]);
-        let database = cluster.database("nodes", "secret");
+        let database = format!("postgres://postgres:secret@127.0.0.1:{}/postgres", cluster.port);
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("effect"), EFFECT).unwrap();
         Self { folder, cluster, database, on_restart: "wait" }

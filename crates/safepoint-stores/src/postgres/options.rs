@@ -20,7 +20,7 @@ pub struct PostgresOptions {
     /// What is done where the tables are missing, or of an earlier release. Default [`Migration::Run`].
     pub migration: Migration,
     /// The world outside: who lives, and the margin after which a lease may be taken. Its clock counts only where `clock` says so. The
-    /// default margin is 1.5 s: commands of a lost node are dead a second after its lease, and clocks drift.
+    /// default margin is 1.25 s: commands of a lost node are dead a second after its lease, and clocks drift.
     pub outside: Environment,
     /// Whose clock ends leases and approvals. Default [`StoreClock::Database`].
     pub clock: StoreClock,
@@ -50,7 +50,7 @@ pub enum StoreClock {
 impl Default for PostgresOptions {
     fn default() -> Self {
         const PATIENCE: Duration = Duration::from_secs(5);
-        const MARGIN: Duration = Duration::from_millis(1_500);
+        const MARGIN: Duration = Duration::from_millis(1_250);
         Self {
             schema: "safepoint".into(),
             migration: Migration::Run,
