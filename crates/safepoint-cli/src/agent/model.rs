@@ -1,6 +1,11 @@
 //! Which model: named, configured, found in the environment, found on this machine, or the practice model.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use safepoint::{
     Agent, AgentBuilder, Model,
@@ -12,7 +17,7 @@ use safepoint_models::{ConfigError, ModelBuilder, openai};
 use safepoint_testkit::{
     replay::{RecordingModel, Replay},
     script::Script,
-    server::ModelServer,
+    server::{KeptExchanges, ModelServer, ServerOptions},
 };
 use secrecy::SecretString;
 use tokio::time::timeout;
@@ -192,7 +197,10 @@ async fn local_model() -> Option<String> {
 }
 
 async fn practice_model(settings: &AgentSettings) -> anyhow::Result<Chosen> {
-    let server = ModelServer::start(Script::practice()).await?;
+    // A server of agents may use it for days: it keeps nothing of what it was asked.
+    let options = ServerOptions { recording: KeptExchanges::Off, ..ServerOptions::default() };
+    let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let server = ModelServer::start_with(Script::practice(), options, here).await?;
     let model = openai::model("practice").base_url(server.url());
     let notice = "no key and no local server: this is the built-in practice model, a script (set OPENAI_API_KEY, \
          ANTHROPIC_API_KEY or GEMINI_API_KEY for a real one; with --tools all it runs commands: try \"run: ls\")";
