@@ -58,3 +58,27 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
     assert_eq!(world.counted("end").len(), commands);
     world.is_sound(commands).await;
 }
+
+/// S7.61, S7.47, I4: what a command pushes into sessions that no node has begins once, on whichever of three nodes is first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_that_are_woken_for_the_same_sessions_run_each_item_once() {
+    const SESSIONS: usize = 12;
+    let world = World::new();
+    world.open();
+    let first = world.node("one");
+    let sessions = first.run(&world, SESSIONS).await;
+    for session in &sessions {
+        assert_eq!(first.outcome(session, 1).await, "completed");
+    }
+    first.drained().await;
+    for (at, session) in sessions.iter().enumerate() {
+        let text = format!("run: sh effect pushed{at}");
+        world.says(&["push", session, &text]).await;
+    }
+    let nodes = ["two", "three", "four"].map(|name| world.node(name));
+    for (session, by) in sessions.iter().zip(nodes.iter().cycle()) {
+        assert_eq!(by.outcome(session, 2).await, "completed");
+    }
+    assert_eq!(world.counted("end").len(), 2 * SESSIONS);
+    world.is_sound(2 * SESSIONS).await;
+}
