@@ -36,7 +36,7 @@ async fn a_node_that_is_cut_off_ends_what_it_runs_before_another_has_it() {
 }
 
 /// Where Debian has the library that gives a process another clock.
-const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1";
+const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /// S7.12, S7.13: a node whose clock is ten minutes ahead holds what it has for as long as any other, and loses it no later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
