@@ -36,9 +36,8 @@ impl Store for Audited {
         leave(node: &NodeId, how: Leaving) -> To<'_, ()>; nodes() -> To<'_, Vec<NodeRow>>; changes(node: &NodeLease) -> ChangeStream;
         bury() -> To<'_, Vec<NodeId>>; due(most: usize, pools: Vec<String>) -> To<'_, Vec<Due>>; accepted(session: &SessionId, item: u64) -> To<'_, Option<jiff::Timestamp>>;
         acquire(session: &SessionId, node: &NodeLease) -> To<'_, Lease>; release(lease: &Lease, seen: Changes, rest: Rest) -> To<'_, ()>;
-        unpark(session: &SessionId) -> To<'_, ()>; tenures(session: &SessionId) -> To<'_, Vec<Tenure>>;
-        image(session: &SessionId) -> To<'_, SessionImage>; restore(image: SessionImage, over: OverImage) -> To<'_, SessionRow>;
-        ask_stops(among: Among, stop: StopIntent) -> To<'_, u64>; read(session: &SessionId, from: u64, most: usize) -> To<'_, Page>;
+        unpark(session: &SessionId) -> To<'_, ()>; tenures(session: &SessionId) -> To<'_, Vec<Tenure>>; image(session: &SessionId) -> To<'_, SessionImage>;
+        restore(image: SessionImage, over: OverImage) -> To<'_, SessionRow>; ask_stops(among: Among, stop: StopIntent) -> To<'_, u64>; read(session: &SessionId, from: u64, most: usize) -> To<'_, Page>;
         check(session: &SessionId) -> To<'_, ChainCheck>; inbox(session: &SessionId) -> To<'_, Vec<InboxRow>>;
         push(session: &SessionId, item: NewItem) -> To<'_, Pushed>; withdraw(session: &SessionId, item: u64) -> To<'_, Withdrawn>;
         ask_stop(session: &SessionId, stop: StopIntent) -> To<'_, u64>; stops(session: &SessionId, after: u64) -> To<'_, Vec<StopRow>>;
