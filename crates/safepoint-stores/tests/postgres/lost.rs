@@ -42,6 +42,7 @@ fn is_asked_again(step: &PlayStep) -> bool {
             | PlayStep::Beat(_)
             | PlayStep::Leave(..)
             | PlayStep::Unpark(_)
+            | PlayStep::Image(_)
             | PlayStep::Look(..)
     )
 }

@@ -6,8 +6,8 @@ use safepoint::{
     ids::{ApprovalId, SessionId},
     raw::store::{
         Among, ApprovalRow, ChainCheck, Changes, Durability, InboxRow, JournalEntry, Lease, Leaving,
-        Liveness, NewDecision, NewItem, NewSession, NodeLease, NodeRow, Rest, Since, StopIntent, StopRow,
-        Tenure, Write,
+        Liveness, NewDecision, NewItem, NewSession, NodeLease, NodeRow, OverImage, Rest, SessionImage, Since,
+        StopIntent, StopRow, Tenure, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -55,6 +55,10 @@ pub enum PlayStep {
     AskStops(Among, StopIntent),
     /// A client decides.
     Decide(SessionId, NewDecision),
+    /// An image of a session is taken, and kept by the player.
+    Image(SessionId),
+    /// The newest image of it is put in its place.
+    Restore(SessionId),
     /// A client reads.
     Look(SessionId, StoreQuery),
     /// Time passes. Nothing is asked of the store.
@@ -133,6 +137,7 @@ pub struct Player {
     lives: Population,
     leases: HashMap<SessionId, Vec<Lease>>,
     nodes: HashMap<u32, NodeLease>,
+    images: HashMap<SessionId, SessionImage>,
     joined: usize,
 }
 
@@ -145,6 +150,7 @@ impl Player {
             lives: lives.clone(),
             leases: HashMap::new(),
             nodes: HashMap::new(),
+            images: HashMap::new(),
             joined: 0,
         }
     }
@@ -225,6 +231,18 @@ impl Player {
             PlayStep::Withdraw(session, item) => in_words(store.withdraw(session, *item).await),
             PlayStep::AskStop(session, stop) => in_words(store.ask_stop(session, stop.clone()).await),
             PlayStep::Decide(session, decision) => in_words(store.decide(session, decision.clone()).await),
+            PlayStep::Image(session) => {
+                let image = store.image(session).await?;
+                let words = format!("{image:?}");
+                self.images.insert(session.clone(), image);
+                Ok(words)
+            }
+            PlayStep::Restore(session) => {
+                let image = self.images.get(session).cloned();
+                let image = image.ok_or_else(|| Error::NoSession(session.clone()))?;
+                let over = OverImage::Unchanged(image.stamp());
+                in_words(store.restore(image, over).await)
+            }
             PlayStep::Look(session, look) => look.at(&**store, session).await,
             PlayStep::Pass(time) => {
                 self.time.pass(*time);

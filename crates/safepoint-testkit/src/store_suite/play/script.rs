@@ -107,7 +107,7 @@ fn second_owner(a: &SessionId, b: SessionId) -> Vec<PlayStep> {
 
 /// It has no owner, and others want something of it.
 fn no_owner(a: &SessionId) -> Vec<PlayStep> {
-    use PlayStep::{Acquire, AskStops, Bury, Due, Leave, Push, Unpark};
+    use PlayStep::{Acquire, AskStops, Bury, Due, Image, Leave, Push, Restore, Unpark};
     vec![
         Unpark(a.clone()),
         AskStops(Among::Held, stop("all", ApprovalsToWithdraw::Stay)),
@@ -117,6 +117,8 @@ fn no_owner(a: &SessionId) -> Vec<PlayStep> {
         Due(10),
         Leave(2, Leaving::Gone),
         Bury,
+        Image(a.clone()),
+        Restore(a.clone()),
         // Last comes what a picture shows.
         Push(a.clone(), item("5", "more")),
     ]
