@@ -38,6 +38,8 @@ enum Tried {
     Done(Appended),
     /// It began somewhere else than where the journal ends.
     Elsewhere,
+    /// It began there, and one of its writes cannot be done.
+    Refused(Error),
 }
 
 /// How long the answer of one try may take, for a small append.
@@ -190,6 +192,8 @@ impl Core {
                     self.seats.put(&job.lease, plan.to);
                     return Ok(appended);
                 }
+                // Where the journal ends is looked at first: no earlier try of it was written.
+                Ok(Tried::Refused(error)) => return Err(error),
                 Ok(Tried::Elsewhere) => {
                     let judged = self.judge(job, &plan, doubt.is_some()).await;
                     if let Some(appended) = judged.map_err(|error| in_doubt(error, doubt.is_some()))? {
@@ -267,10 +271,12 @@ impl Core {
             &now,
         ];
         let answered = self.once(&self.rooms.lanes, tries, (CALL, values)).await;
-        let rows = answered.map_err(|failure| match failure {
-            Failure::Write { code, place } => Failure::Refused(columns.refusal(&code, place)),
-            other => other,
-        })?;
+        let rows = match answered {
+            Err(Failure::Write { code, place }) => {
+                return Ok(Tried::Refused(columns.refusal(&code, place)));
+            }
+            answered => answered?,
+        };
         let row = rows.first().ok_or_else(no_row)?;
         if !row.try_get(0)? {
             return Ok(Tried::Elsewhere);

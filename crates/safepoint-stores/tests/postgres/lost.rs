@@ -11,7 +11,7 @@ use std::{
 use futures_util::future::{join, join_all};
 use safepoint::{
     raw::store::{Durability, NewSession, Write},
-    store::{Error, Store},
+    store::{Error, NewNode, Store},
 };
 use safepoint_stores::PostgresStore;
 use safepoint_testkit::{
@@ -100,6 +100,26 @@ fn at_each_request(lost: Lost, step: usize) {
         }
     });
     assert!(losses * step > 80 && unknown > 0, "{losses} losses, {unknown} of them uncertain");
+}
+
+/// S7.51: an append that is refused is refused, also where the answer that said so was lost.
+#[test]
+fn a_refusal_of_which_the_answer_is_lost_is_said_again() {
+    runtime().block_on(async {
+        let (_, _, outside) = world();
+        let schema = schema();
+        let proxy = Proxy::before(Cluster::shared().port, Lost::Answer);
+        let store = PostgresStore::open_with(&through(&proxy), options(&schema, &outside)).unwrap();
+        let session = store.create(NewSession::of("a")).await.unwrap().id;
+        let node = store.join(NewNode::of(owner(1), TTL)).await.unwrap();
+        let lease = store.acquire(&session, &node).await.unwrap();
+        for time in 0..3 {
+            proxy.lose(0);
+            let refused = store.append(&lease, vec![Write::TakeItem(9)], Durability::Durable).await;
+            assert!(matches!(refused, Err(Error::ItemElsewhere(9))), "time {time}: {refused:?}");
+            assert!(proxy.has_lost());
+        }
+    });
 }
 
 /// S7.51, S7.6: where the connection is lost with an answer, an append was written once, and it is said so; anything else was done, or

@@ -184,6 +184,13 @@ impl Player {
         self.nodes.get(&pid).cloned().unwrap_or_else(none)
     }
 
+    async fn restore(&self, session: &SessionId) -> Result<SessionRow, Error> {
+        let image = self.images.get(session).cloned();
+        let image = image.ok_or_else(|| Error::NoSession(session.clone()))?;
+        let over = OverImage::Unchanged(image.stamp());
+        self.store.restore(image, over).await
+    }
+
     /// Plays one step: the answer, in a form that can be compared.
     ///
     /// # Errors
@@ -237,12 +244,7 @@ impl Player {
                 self.images.insert(session.clone(), image);
                 Ok(words)
             }
-            PlayStep::Restore(session) => {
-                let image = self.images.get(session).cloned();
-                let image = image.ok_or_else(|| Error::NoSession(session.clone()))?;
-                let over = OverImage::Unchanged(image.stamp());
-                in_words(store.restore(image, over).await)
-            }
+            PlayStep::Restore(session) => in_words(self.restore(session).await),
             PlayStep::Look(session, look) => look.at(&**store, session).await,
             PlayStep::Pass(time) => {
                 self.time.pass(*time);
