@@ -43,7 +43,7 @@ pub struct NodeCapacity {
     pub lease: Duration,
 }
 
-/// How a take ended. Exhaustive: a placement does something about each.
+/// How a take ended. Exhaustive: a placement with a queue decides about each; [`Here`](crate::Here) leaves all to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TakeResult {
     /// The node had it, and gave it back: it is at rest, or was stopped so that another node resumes it.
