@@ -10,6 +10,7 @@ use crate::{
 
 mod argued;
 mod binary;
+mod clocks;
 mod docs;
 mod edges;
 mod effects;
@@ -41,7 +42,7 @@ impl Fault {
 type Rule = fn(&File) -> Vec<Fault>;
 
 /// Every rule, by the name that its faults show.
-const RULES: [(&str, Rule); 24] = [
+const RULES: [(&str, Rule); 25] = [
     ("purpose", shape::opens_with_its_purpose),
     ("size", shape::is_not_too_long),
     ("inline-tests", shape::keeps_inline_tests_short),
@@ -60,6 +61,7 @@ const RULES: [(&str, Rule); 24] = [
     ("command", effects::starts_processes_only_where_it_may),
     ("lock", effects::locks_only_where_it_may),
     ("exit", effects::exits_only_where_it_may),
+    ("clock", clocks::asks_for_time_and_ids_in_one_place),
     ("argued", argued::argues_its_interleavings),
     ("wait", waits::waits_by_the_helper),
     ("print", prints::prints_only_where_it_may),

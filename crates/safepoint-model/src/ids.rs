@@ -4,6 +4,8 @@ use std::{borrow::Borrow, fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) mod unique;
+
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $word:literal) => {
         $(#[$doc])*
@@ -16,7 +18,7 @@ macro_rules! id {
             /// A fresh id; ids sort by the time of their making.
             #[must_use]
             pub fn fresh() -> Self {
-                Self(format!(concat!($word, "_{}"), uuid::Uuid::now_v7().simple()).into())
+                Self(format!(concat!($word, "_{}"), unique::unique().simple()).into())
             }
             /// The id as text.
             #[must_use]

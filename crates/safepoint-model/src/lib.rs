@@ -26,6 +26,11 @@ pub mod raw {
         pub use crate::history::omit::{View, bytes, bytes_of, said_in, tokens_of};
     }
 
+    /// Where ids come from.
+    pub mod ids {
+        pub use crate::ids::unique::{Seeded, unique};
+    }
+
     /// JSON from outside: how large it is, before it is read as values; and JSON that is written within bounds.
     pub mod json {
         pub use crate::json::{

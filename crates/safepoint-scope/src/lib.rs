@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
+pub mod clock;
 mod halt;
 mod reason;
 mod request;
 mod scope;
+pub mod simulation;
 mod sync;
 
 pub use halt::{Failure, Halt};

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt, sync::Arc, time::SystemTime};
 
+use crate::clock;
+
 /// Why a stop was asked. Cheap to clone.
 ///
 /// ```
@@ -153,7 +155,7 @@ impl Reason {
             code,
             actor: Actor::Program,
             text: Cow::Borrowed(""),
-            at: SystemTime::now(),
+            at: clock::time_of_day(),
             cause: None,
         }))
     }

@@ -82,6 +82,15 @@ pub mod spill {
     pub use crate::value::spill::private_file;
 }
 
+/// Machines of a simulation, their clocks, and ids that follow from a seed (S7.63).
+pub mod simulation {
+    pub use safepoint_model::raw::ids::Seeded;
+    pub use safepoint_scope::{
+        clock,
+        simulation::{OnMachine, SimulatedMachine},
+    };
+}
+
 /// What a store keeps for sessions, and what it promises of it (S7): rows, leases, the chain of digests, and what it
 /// asks of its environment.
 pub mod store {

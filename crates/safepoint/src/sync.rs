@@ -4,6 +4,7 @@
 //! poisoned, and a panic in foreign code is a value.
 
 pub(crate) mod callback;
+pub(crate) mod clock;
 pub(crate) mod mailbox;
 mod mutex;
 mod reply;

@@ -64,7 +64,7 @@ const APART: [&str; 3] = ["safepoint-models", "safepoint-tools", "safepoint-stor
 /// The engine's layers from the bottom up, each with its modules in reading order: a module may use the layers before its own,
 /// and in its own those before it. A layer's own file comes after its modules. A new module takes its place here.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("sync", &["mutex", "watched", "mailbox", "callback", "reply"]),
+    ("sync", &["clock", "mutex", "watched", "mailbox", "callback", "reply"]),
     ("value", &["limits", "spill", "schema", "partial_json", "effect", "approval", "receipt", "event"]),
     (
         "contract",

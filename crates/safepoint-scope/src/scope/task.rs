@@ -12,7 +12,10 @@ use std::{
 use pin_project_lite::pin_project;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use crate::scope::{node::QuietGuard, tracker::Label};
+use crate::{
+    scope::{node::QuietGuard, tracker::Label},
+    simulation::{SimulatedMachine, TaskTurn, here},
+};
 
 /// A task of a run. Awaiting it gives its output. If the handle is dropped, the task continues and is still counted.
 #[must_use = "await it, or drop it to let it continue"]
@@ -51,7 +54,7 @@ impl<T: Send + 'static> Task<T> {
         label: Label,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Self {
-        let handle = tokio::spawn(Tracked { work: Some(work), _hold: Some(hold) });
+        let handle = tokio::spawn(Tracked::new(work, Some(hold)));
         Self { handle, is_blocking: false, label }
     }
 
@@ -61,7 +64,7 @@ impl<T: Send + 'static> Task<T> {
     /// # Panics
     /// Outside a tokio runtime.
     pub fn unscoped(label: impl Into<Label>, work: impl Future<Output = T> + Send + 'static) -> Self {
-        let handle = tokio::spawn(Tracked { work: Some(work), _hold: None });
+        let handle = tokio::spawn(Tracked::new(work, None));
         Self { handle, is_blocking: false, label: label.into() }
     }
 
@@ -131,14 +134,19 @@ struct Tracked<F> {
     #[pin]
     work: Option<F>,
     _hold: Option<QuietGuard>,
+    // The machine on which it runs, if that is one of a simulation.
+    machine: Option<SimulatedMachine>,
 }
 }
 
-impl<F: Future> Future for Tracked<F> {
-    type Output = Result<F::Output, TaskEnd>;
+impl<F> Tracked<F> {
+    fn new(work: F, hold: Option<QuietGuard>) -> Self {
+        Self { work: Some(work), _hold: hold, machine: here(SimulatedMachine::clone) }
+    }
+}
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut slot = self.project().work;
+impl<F: Future> Tracked<F> {
+    fn poll_work(mut slot: Pin<&mut Option<F>>, cx: &mut Context<'_>) -> Poll<Result<F::Output, TaskEnd>> {
         let Some(work) = slot.as_mut().as_pin_mut() else { return Poll::Ready(Err(TaskEnd::Dropped)) };
         let end = match catch_unwind(AssertUnwindSafe(|| work.poll(cx))) {
             Ok(Poll::Pending) => return Poll::Pending,
@@ -149,6 +157,23 @@ impl<F: Future> Future for Tracked<F> {
             // Its end is known: a panic in its drop does not change it.
         }
         Poll::Ready(end)
+    }
+}
+
+impl<F: Future> Future for Tracked<F> {
+    type Output = Result<F::Output, TaskEnd>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let Some(machine) = this.machine.clone() else { return Self::poll_work(this.work, cx) };
+        match machine.polled(cx, |cx| Self::poll_work(this.work.as_mut(), cx)) {
+            TaskTurn::Polled(polled) => polled,
+            TaskTurn::Paused => Poll::Pending,
+            TaskTurn::Crashed => {
+                machine.on_it(|| this.work.set(None));
+                Poll::Ready(Err(TaskEnd::Dropped))
+            }
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_core::future::BoxFuture;
-use jiff::Timestamp;
 use safepoint_scope::Failure;
 use serde_json::Value;
 
 use crate::{
     contract::tool::ToolContext,
+    sync::clock,
     value::{
         approval::Decision,
         effect::EffectClass,
@@ -206,7 +206,7 @@ impl RemoteEnd {
 
     /// Writes it into the row: only an end that was reported is one.
     pub(crate) fn write_into(self, row: &mut RemoteReport) {
-        let at = Some(Timestamp::now());
+        let at = Some(clock::now());
         match self {
             Self::Reported => row.ended_at = at,
             Self::Claimed => row.claimed_at = at,
@@ -386,7 +386,7 @@ impl RemoteSpec {
     pub(crate) fn unseen(&self) -> RemoteReport {
         let row = RemoteReport::of(self.peer.clone(), self.grade);
         match self.lives {
-            Lives::Elsewhere => RemoteReport { lost_at: Some(Timestamp::now()), ..row },
+            Lives::Elsewhere => RemoteReport { lost_at: Some(clock::now()), ..row },
             Lives::InOurProcesses => RemoteReport { outside: Outside::Unseen, ..row },
         }
     }

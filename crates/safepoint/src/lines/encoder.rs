@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     run::RunHandle,
+    sync::clock,
     value::{
         event::{Event, EventKind, Events, Fact, StreamEvent},
         ids::{Path, RunId, SessionId},
@@ -169,7 +170,7 @@ impl EventEncoder {
     /// The line for a reader that was on another stream.
     pub(super) fn restarted(&mut self, last: &str) -> Option<EventLine> {
         let line = EventLine::of(&SessionLine::StreamRestarted {});
-        (!last.is_empty()).then(|| self.number(line, Timestamp::now()))
+        (!last.is_empty()).then(|| self.number(line, clock::now()))
     }
 
     /// The line after this one replaces it: it says all of it, and more. For a front end that joins neighbouring lines
@@ -181,7 +182,7 @@ impl EventEncoder {
     /// The line that says how many lines were left out: the encoder did not get their events, because the reader is too
     /// slow.
     pub fn missed(&mut self, count: u64) -> EventLine {
-        self.number(EventLine::of(&SessionLine::Missed { count }), Timestamp::now())
+        self.number(EventLine::of(&SessionLine::Missed { count }), clock::now())
     }
 
     /// The line of something that arrived after the outcome was fixed, from the receipt.

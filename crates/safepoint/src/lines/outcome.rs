@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
-
 use super::{
     body::{ErrorLine, PersistedLine, ReasonLine, ReceiptLine, RunLine, TEXT, TEXT_OR_NULL},
     encoder::EventEncoder,
@@ -11,6 +9,7 @@ use super::{
 };
 use crate::{
     run::outcome::{LastWords, Outcome, Persisted},
+    sync::clock,
     value::receipt::{Ending, Receipt},
 };
 
@@ -61,7 +60,7 @@ impl EventEncoder {
             Outcome::Done(answer) => line.with("answer", TextOf(answer.said(), write).into()),
             Outcome::Stopped(_) | Outcome::Failed(_) | Outcome::Suspended(_) => line,
         };
-        self.number(line, Timestamp::now())
+        self.number(line, clock::now())
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
         shared::{Activity, RunMessage, SharedRun},
         spans::{self, RunLabels},
     },
-    sync::{callback, mailbox::Received},
+    sync::{callback, clock::now, mailbox::Received},
     value::{
         approval::Ruled,
         event::{Completion, ErrorReport, Fact},
@@ -139,7 +139,7 @@ struct Attempt {
 
 impl Attempt {
     fn new() -> Self {
-        Self { lock: AttemptLock::default(), guard: None, started_at: Timestamp::now() }
+        Self { lock: AttemptLock::default(), guard: None, started_at: now() }
     }
 
     /// Claims the run through `lock`.

@@ -14,7 +14,6 @@ use std::{
 };
 
 use futures_util::future::{Either, pending, select};
-use jiff::Timestamp;
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -26,7 +25,7 @@ use crate::{
         self, Appended, Chain, Changes, Durability, InboxRow, ItemState, Lease, NewItem, Pushed, Record,
         Rest, SessionRow, Store, Write,
     },
-    sync::Mutex,
+    sync::{Mutex, clock},
     value::{
         ids::{ItemId, SessionId, TurnId},
         message::UserMessage,
@@ -276,7 +275,7 @@ impl Journal {
     /// yet mean unknown: the store is asked whether the item is there. One that was there before is another sender's.
     pub(super) async fn push(&self, item: NewItem) -> Result<Pushed, store::Error> {
         let (digest, client_id) = (item.digest.clone(), item.client_id.clone());
-        let began = store::truncate_to_micros(Timestamp::now());
+        let began = store::truncate_to_micros(clock::now());
         let is_it = |row: &InboxRow| {
             let is_same = row.digest == digest && row.client_id == client_id && row.at >= began;
             is_same && row.state == ItemState::Waiting && self.item_of(row.number).is_none()
@@ -354,7 +353,7 @@ impl Journal {
     /// this record; if the write fails, readers do not know, and it has no position: the same failure is handled with
     /// the records that matter.
     pub(super) async fn record_quiet(&self, turn: TurnId, survivors: Vec<String>) -> Option<u64> {
-        let line = JournalLine::Quiet { turn, at: Timestamp::now(), survivors };
+        let line = JournalLine::Quiet { turn, at: clock::now(), survivors };
         self.append(vec![line.write().ok()?], Durability::Recorded).await.ok()
     }
 

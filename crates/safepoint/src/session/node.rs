@@ -4,7 +4,7 @@
 //! any more, and each of its sessions learns it once.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc, OnceLock,
@@ -184,7 +184,7 @@ pub(super) struct Member {
     /// How long the store may take once the lease has ended.
     last: Duration,
     /// Held for one look or one entry, or for a copy of what is to be called. No other lock is taken under it.
-    seats: Mutex<HashMap<SessionId, Seat>>,
+    seats: Mutex<BTreeMap<SessionId, Seat>>,
     /// How many there are.
     held: watch::Sender<usize>,
     /// Whether the lease ended before it could be renewed: nothing is written any more.
@@ -269,7 +269,7 @@ impl Member {
         }
     }
 
-    fn count(&self, change: impl FnOnce(&mut HashMap<SessionId, Seat>)) {
+    fn count(&self, change: impl FnOnce(&mut BTreeMap<SessionId, Seat>)) {
         let mut seats = self.seats.lock();
         change(&mut seats);
         let held = seats.len();

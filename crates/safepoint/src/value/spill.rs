@@ -10,6 +10,8 @@ use std::{
     sync::OnceLock,
 };
 
+use safepoint_model::raw::ids::unique;
+
 /// A new, empty file below `directory`, in a folder of this process. It stays when the process ends.
 ///
 /// # Errors
@@ -24,7 +26,7 @@ pub fn private_file(directory: &Path) -> io::Result<(File, PathBuf)> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let path = folder.join(format!("output-{}.txt", uuid::Uuid::now_v7().simple()));
+    let path = folder.join(format!("output-{}.txt", unique().simple()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -41,7 +43,7 @@ pub fn private_file(directory: &Path) -> io::Result<(File, PathBuf)> {
 /// The same for all files of this process, and for no other.
 fn folder() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
-    NAME.get_or_init(|| format!("safepoint-output-{}", uuid::Uuid::now_v7().simple()))
+    NAME.get_or_init(|| format!("safepoint-output-{}", unique().simple()))
 }
 
 /// The file is ours, because this process created it. If the folder has the same owner, so is the folder.

@@ -5,6 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use jiff::Timestamp;
 
 use super::process::{Liveness, OwnerProcess};
+use crate::sync::clock;
 
 /// Returns the time of day.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -31,7 +32,7 @@ impl Default for Environment {
     fn default() -> Self {
         const MARGIN: Duration = Duration::from_secs(5);
         Self {
-            clock: Arc::new(Timestamp::now),
+            clock: Arc::new(clock::now),
             witness: Arc::new(OwnerProcess::life),
             uptime: Arc::new(OwnerProcess::uptime),
             margin: MARGIN,

@@ -2,11 +2,16 @@
 
 use std::time::Duration;
 
+use safepoint_scope::{clock, simulation::SimulatedMachine};
 use tokio::time::Instant;
 
-/// How long this machine has run, sleep included; `None` if unknown.
+/// How long this machine has run, sleep included; `None` if unknown. In a simulation it is the simulated machine.
 #[must_use]
 pub fn uptime() -> Option<Duration> {
+    SimulatedMachine::uptime_here().or_else(since_boot)
+}
+
+fn since_boot() -> Option<Duration> {
     #[cfg(target_os = "linux")]
     {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
@@ -27,7 +32,7 @@ impl Since {
     /// Now.
     #[must_use]
     pub fn now() -> Self {
-        Self { task: Instant::now(), machine: uptime() }
+        Self { task: clock::monotonic(), machine: uptime() }
     }
 
     /// This moment, `time` later.
@@ -45,7 +50,7 @@ impl Since {
     /// How much of `time` is left, by the clock with less.
     #[must_use]
     pub fn left(&self, time: Duration) -> Duration {
-        let left = time.saturating_sub(self.task.elapsed());
+        let left = time.saturating_sub(clock::monotonic().saturating_duration_since(self.task));
         match (self.machine, uptime()) {
             (Some(since), Some(now)) => left.min(time.saturating_sub(now.saturating_sub(since))),
             (None, _) | (_, None) => left,

@@ -16,6 +16,7 @@ use crate::{
         executor::CallEnd,
         outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped},
     },
+    sync::clock,
     value::{
         effect::EffectClass,
         event::{ErrorReport, Fact, OutputExtent},
@@ -87,7 +88,7 @@ pub(super) fn of(cell: &WrappedRun, state: &WorkState) -> WrappedReceipt {
         // All of its time is work: it has no questions.
         worked_ms: millis(cell.opened.elapsed()),
         started_at: cell.opened_at,
-        settled_at: Timestamp::now(),
+        settled_at: clock::now(),
         quiet_at: None,
         survivors: Vec::new(),
         late: Vec::new(),

@@ -13,7 +13,7 @@ use tokio::{runtime, sync::Notify, time::Instant};
 use super::{BackendSpec, RunInput, TooLate, WrappedEnd};
 use crate::{
     run::shared::SharedRun,
-    sync::{Mutex, callback},
+    sync::{Mutex, callback, clock},
     value::{
         approval::OnUnknownEffect,
         effect::EffectClass,
@@ -75,7 +75,7 @@ impl WrappedRun {
         let limits = Limits::default();
         // Its messages are not read: a steer returns, and a decision is refused.
         let (shared, _mail) = SharedRun::new(RunId::fresh(), Path::default(), &limits);
-        let opened_at = Timestamp::now();
+        let opened_at = clock::now();
         let fact = Fact::AttemptOpened {
             run: shared.run.clone(),
             attempt: 1,
@@ -117,7 +117,7 @@ impl WrappedRun {
             self.observe(Some(SafePoints::ANY));
             return Err(stop);
         }
-        let at = Timestamp::now();
+        let at = clock::now();
         state.begun_at = Some(at);
         state.hold = Some(self.shared.scope.hold(format!("the work of {}", self.spec.name)));
         drop(state);

@@ -4,13 +4,13 @@
 use std::{pin::pin, sync::Arc};
 
 use futures_util::future::{Either, select};
-use jiff::Timestamp;
 use safepoint_scope::{
     Actor, Code, DEFAULT_CLEANUP_CAP, Demand, FiredBy, LoggedRequest, Mode, Reason, StopRequest,
 };
 use tokio::time::{Instant, timeout_at};
 
 use super::{report, state::WrappedRun};
+use crate::sync::clock;
 use crate::value::{
     event::{EventKind, Fact},
     limits::after,
@@ -138,7 +138,7 @@ impl Watcher {
             }
         }
         let quiet = if is_quiet {
-            last.quiet_at = Some(Timestamp::now());
+            last.quiet_at = Some(clock::now());
             QuietReport::Quiet(Arc::new(last))
         } else {
             last.survivors = shared.alive();

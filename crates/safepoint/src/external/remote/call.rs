@@ -7,7 +7,6 @@ use std::{future::poll_fn, pin::pin, task::Poll};
 
 use futures_core::future::BoxFuture;
 use futures_util::future::{Either, select};
-use jiff::Timestamp;
 use safepoint_scope::{Failure, Halt, Stop};
 use tokio::{runtime, sync::oneshot};
 
@@ -18,6 +17,7 @@ use super::{
 use crate::contract::remote::{Reattach, RemoteCall, RemoteEnd, RemoteEvent, RemoteSpec, Term};
 use crate::{
     contract::tool::{ToolContext, ToolResult},
+    sync::clock,
     value::{approval::Decision, receipt::RemoteReport},
 };
 
@@ -158,7 +158,7 @@ impl CallLoop {
             }
             RemoteEvent::Lost(failure) => {
                 self.line = None;
-                self.row.lost_at = Some(Timestamp::now());
+                self.row.lost_at = Some(clock::now());
                 self.cx.report_remote(self.row.clone());
                 return Some(Err(failure.into()));
             }

@@ -4,6 +4,7 @@
 //! **Invariants**: work that did not complete is no answer, and is not begun again automatically.
 
 use futures_util::stream;
+use safepoint_model::raw::ids::unique;
 use serde_json::json;
 
 use super::tool::CONVERSATION;
@@ -72,7 +73,7 @@ impl RemoteModel {
 
     /// The conversation has the name of its first call.
     fn call(&self, history: &History, asked: &[&UserMessage]) -> ToolCall {
-        let id = CallId::from(format!("remote_{}", uuid::Uuid::now_v7().simple()));
+        let id = CallId::from(format!("remote_{}", unique().simple()));
         let mut calls = history.messages().flat_map(|message| message.calls());
         let first = calls.find(|call| call.name == self.tool).map(|call| &call.id);
         let texts: Vec<&str> = asked.iter().map(|message| message.text.as_str()).collect();

@@ -4,7 +4,6 @@
 use std::{future::Future, ops::ControlFlow, pin::pin, time::Duration};
 
 use futures_util::future::{Either, FutureExt as _, select};
-use jiff::Timestamp;
 use safepoint_scope::Failure;
 use tokio::{
     sync::oneshot,
@@ -18,6 +17,7 @@ use crate::contract::remote::{
 use crate::{
     contract::tool::ToolContext,
     sync,
+    sync::clock,
     value::{
         limits::{after, millis},
         receipt::{RemoteReport, RemoteStopState, StopSupport},
@@ -59,7 +59,7 @@ type Listened = ControlFlow<Option<StopResult>>;
 impl Stopping {
     /// Fills the row before the stop is sent.
     pub(super) fn ask(&mut self) {
-        self.row.asked_at = Some(Timestamp::now());
+        self.row.asked_at = Some(clock::now());
         self.row.within_ms = self.term.in_all().map(millis);
         self.row.stop = Some(RemoteStopState::Requested);
         self.report();
@@ -198,7 +198,7 @@ impl Stopping {
                     return ControlFlow::Break(Some(StopResult::Failed(failure)));
                 }
                 RemoteEvent::Lost(failure) => {
-                    self.row.lost_at = Some(Timestamp::now());
+                    self.row.lost_at = Some(clock::now());
                     self.row.word = failure.to_string();
                     self.report();
                     return ControlFlow::Break(Some(StopResult::Failed(failure)));
@@ -232,7 +232,7 @@ impl Stopping {
     /// before.
     fn named(&mut self, task: String) {
         if self.is_unreached() {
-            self.row.asked_at = Some(Timestamp::now());
+            self.row.asked_at = Some(clock::now());
             self.row.stop = Some(RemoteStopState::Requested);
             self.row.word = String::new();
         }
@@ -334,7 +334,7 @@ impl Stopping {
             // As far as known, the stop did not arrive.
             self.row.asked_at = None;
         } else if reply.stop != RemoteStopState::Requested {
-            self.row.replied_at = Some(Timestamp::now());
+            self.row.replied_at = Some(clock::now());
         }
         let is_new = self.row.stop != Some(reply.stop);
         if reply.stop == RemoteStopState::Refused && is_new && self.cx.scope().fired().is_none() {

@@ -1,8 +1,7 @@
 //! The receipt of an attempt, as the driver knows it, and the bill that it learns after the end.
 
-use jiff::Timestamp;
-
 use super::Driver;
+use crate::sync::clock;
 use crate::value::{
     ids::ApprovalId,
     limits::millis,
@@ -32,7 +31,7 @@ impl Driver {
             cost_total: None,
             worked_ms: millis(self.queue.clock.worked()),
             started_at: self.attempt.started_at,
-            settled_at: Timestamp::now(),
+            settled_at: clock::now(),
             quiet_at: None,
             survivors: Vec::new(),
             late: Vec::new(),

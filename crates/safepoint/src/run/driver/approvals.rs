@@ -22,6 +22,7 @@ use crate::{
     sync::{
         self,
         callback::{Foreign, Panicked},
+        clock,
     },
     value::{
         approval::{self, ApprovalKind, ApprovalRequest, Decision, Ruled},
@@ -94,7 +95,7 @@ impl Driver {
     pub(super) fn unseen_at(&self, call: &ToolCall) -> Option<RemoteReport> {
         let unseen = self.cx.def.tools.get(&call.name)?.spec().unseen_at.as_deref()?;
         let task = self.machine.find(&call.id).and_then(|call| call.named.clone());
-        let lost_at = unseen.lost_at.map(|_made| Timestamp::now());
+        let lost_at = unseen.lost_at.map(|_made| clock::now());
         Some(RemoteReport { task, lost_at, ..unseen.clone() })
     }
 
@@ -111,7 +112,7 @@ impl Driver {
         Asks { tool, args, holds, .. }: Asks,
         question: ApprovalKind,
     ) -> Result<ApprovalRequest, LogFailure> {
-        let asked_at = Timestamp::now();
+        let asked_at = clock::now();
         let open_for = jiff::SignedDuration::try_from(self.cx.def.limits.approval_expiry)
             .unwrap_or(jiff::SignedDuration::MAX);
         let definition = self.cx.def.tools.definition(&call.name).to_owned();
@@ -248,7 +249,7 @@ impl Driver {
         }
         let Some(call) = self.machine.asked(id) else { return Ok(Err(self.not_open(id))) };
         if let CallState::AwaitingApproval(request) = &call.step
-            && request.expires_at <= Timestamp::now()
+            && request.expires_at <= clock::now()
         {
             self.expire(id).await?;
             return Ok(Err(DecideError::Expired));
@@ -299,5 +300,5 @@ impl Driver {
 
 /// How long a question stays open.
 fn time_left(request: &ApprovalRequest) -> Duration {
-    Duration::try_from(request.expires_at.duration_since(Timestamp::now())).unwrap_or_default()
+    Duration::try_from(request.expires_at.duration_since(clock::now())).unwrap_or_default()
 }

@@ -1,10 +1,9 @@
 //! Questions that have expired without an answer.
 
-use jiff::Timestamp;
-
 use super::{Driver, LogFailure};
 use crate::{
     run::{machine::CallState, shared::Closing},
+    sync::clock,
     value::{ids::ApprovalId, receipt::CallStatus},
 };
 
@@ -21,7 +20,7 @@ impl Driver {
 
     /// Ends the calls whose questions expired while no driver was running, and returns those questions.
     pub(super) async fn expire_overdue(&mut self) -> Result<Vec<ApprovalId>, LogFailure> {
-        let now = Timestamp::now();
+        let now = clock::now();
         let open = self.machine.open_calls().into_iter();
         let overdue: Vec<ApprovalId> = open
             .filter_map(|call| match call.step {

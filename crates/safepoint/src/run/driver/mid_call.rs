@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
 use safepoint_scope::Mode;
 
 use super::{Driver, LogFailure};
@@ -16,7 +15,7 @@ use crate::{
         machine::Machine,
         shared::{Closing, DecideError},
     },
-    sync::callback::Panicked,
+    sync::{callback::Panicked, clock},
     value::{
         approval::{ApprovalKind, ApprovalRequest, Decision, Ruled},
         event::EventKind,
@@ -155,7 +154,7 @@ impl Driver {
         id: &ApprovalId,
         ruled: Ruled,
     ) -> Result<Result<(), DecideError>, LogFailure> {
-        let now = Timestamp::now();
+        let now = clock::now();
         let is_overdue = self.machine.live().any(|request| request.id == *id && request.expires_at <= now);
         let closing = if is_overdue { Closing::Expired } else { Closing::Decided(ruled) };
         self.decide_live(id, closing).await?;

@@ -28,6 +28,7 @@ use crate::{
     sync::{
         Mutex,
         callback::{self, Panicked},
+        clock,
     },
     value::{
         event::{Completion, Fact},
@@ -200,7 +201,7 @@ impl Driver {
             span: spans::model_call(&model, round),
             model,
             summary,
-            started_at: Timestamp::now(),
+            started_at: clock::now(),
             draft: Arc::new(Mutex::new(SharedDraft::new(draft))),
             reader: Reader::Absent,
         };
@@ -358,7 +359,7 @@ impl Driver {
             state: if locked.draft.is_sent() { state } else { ModelState::NeverSent },
             usage: locked.draft.usage(),
             started_at: streaming.started_at,
-            ended_at: Timestamp::now(),
+            ended_at: clock::now(),
             retries: std::mem::take(&mut locked.retries),
             calls_left_out: locked.draft.calls_left_out(),
         };

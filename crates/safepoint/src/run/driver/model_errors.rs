@@ -1,9 +1,8 @@
 //! How a failed model call is reported.
 
-use jiff::Timestamp;
-
 use crate::{
     contract::model::{Delta, ModelError, ModelErrorKind},
+    sync::clock,
     value::{
         event::{ErrorKind, ErrorReport},
         limits::millis,
@@ -77,11 +76,11 @@ pub(super) fn dead() -> ModelError {
 pub(super) fn retry(delta: &Delta) -> Option<RetryReport> {
     match delta {
         Delta::Retrying { after, error, .. } | Delta::Reconnecting { after, error, .. } => {
-            let at = Timestamp::now();
+            let at = clock::now();
             Some(RetryReport { at, error: error.clone(), after_ms: millis(*after), instead: None })
         }
         Delta::FailedOver { to, error, .. } => {
-            let (at, instead) = (Timestamp::now(), Some(to.to_string()));
+            let (at, instead) = (clock::now(), Some(to.to_string()));
             Some(RetryReport { at, error: error.clone(), after_ms: 0, instead })
         }
         _ => None,

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-
 use super::{Driver, LogFailure, calls::run_failed, parent::ChildStart, start_calls::entry_of};
 use crate::{
     run::{
         executor::CallEnd,
         machine::{AnnouncedModel, Call, CallState},
     },
+    sync::clock,
     value::{
         event::{Completion, Fact},
         message::AssistantMessage,
@@ -47,7 +46,7 @@ impl Driver {
         let Some(announced) = self.machine.announced_model().filter(|_| !self.model.has_begun()) else {
             return Ok(());
         };
-        let now = Timestamp::now();
+        let now = clock::now();
         let report = |round| ModelReport {
             model: self.cx.def.model.name().to_owned(),
             round,

@@ -4,7 +4,6 @@
 use std::{pin::pin, sync::Arc};
 
 use futures_util::future::{Either, select};
-use jiff::Timestamp;
 use safepoint_scope::DEFAULT_CLEANUP_CAP;
 use tokio::{
     task::yield_now,
@@ -26,7 +25,7 @@ use crate::{
         outcome::{Answer, LastWords, Outcome, OutcomeContext, Persisted, RunError, Stopped, Suspended},
         spans,
     },
-    sync::callback::Panicked,
+    sync::{callback::Panicked, clock},
     value::{
         event::{ErrorReport, ErrorSource, EventKind, Fact},
         ids::ApprovalId,
@@ -273,7 +272,7 @@ impl Driver {
         self.account_for_children(account);
         let (surviving_children, elsewhere) = (self.tree.children.survivors(), unended(account));
         let quiet = if is_quiet && surviving_children.is_none() && elsewhere.is_empty() {
-            account.quiet_at = Some(Timestamp::now());
+            account.quiet_at = Some(clock::now());
             QuietReport::Quiet(last)
         } else {
             account.survivors = self.cx.shared.alive();

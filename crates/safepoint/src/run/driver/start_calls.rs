@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use safepoint_scope::{Mode, Reason, SafePoints, Scope};
 use serde_json::Value;
 
@@ -19,6 +18,7 @@ use crate::{
         machine::{Call, CallState, SharedCall},
         spans,
     },
+    sync::clock,
     value::{event::Fact, ids::CallId, message::ToolCall, receipt::StopSource},
 };
 
@@ -103,7 +103,7 @@ impl Driver {
             effect: work.spec().effect,
             key: [self.cx.shared.run.as_str(), call.id.as_str()].join(":"),
             work: work.kind(),
-            at: Timestamp::now(),
+            at: clock::now(),
         }
     }
 

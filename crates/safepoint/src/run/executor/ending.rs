@@ -10,6 +10,7 @@ use super::{effect_of, failed, output};
 use crate::{
     contract::tool::{EffectClass, FullOutput, Output, ToolResult},
     definition::secret::Secrets,
+    sync::clock,
     value::{
         event::OutputExtent,
         history::note,
@@ -300,7 +301,7 @@ impl CallEnd {
             status: self.status,
             effect: self.effect,
             started_at: self.started_at,
-            ended_at: Some(Timestamp::now()),
+            ended_at: Some(clock::now()),
             reason: self.reason.as_ref().map(ReasonReport::from),
             stopped_by: self.stopped_by,
             processes: self.processes,

@@ -18,6 +18,7 @@ use crate::{
     },
     session::journal::{Journal, in_time, looked},
     sync,
+    sync::clock,
     value::{
         approval::{ApprovalKind, ApprovalRequest, Ruled},
         ids::ApprovalId,
@@ -53,7 +54,7 @@ const LOOK: Duration = Duration::from_secs(60);
 /// When to look at questions of which the first expires then. Questions expire by the wall clock, which other processes
 /// share; the task's own clock only says when to check it.
 fn look_for(expires: Timestamp) -> (Timestamp, Instant) {
-    let left = Duration::try_from(expires.duration_since(Timestamp::now()).max(SignedDuration::ZERO));
+    let left = Duration::try_from(expires.duration_since(clock::now()).max(SignedDuration::ZERO));
     // Never before the expiry, despite what the clocks round away.
     let left = left.unwrap_or_default().min(LOOK) + Duration::from_millis(1);
     (expires, Instant::now() + left)
@@ -229,7 +230,7 @@ impl<T: Item> Driver<T> {
         let now = Instant::now();
         let input = match self.approvals.overdue.take_if(|(_, look)| *look <= now) {
             Some((expires, _)) if self.machine.is_suspended() && !self.lacks_agent() => {
-                if expires <= Timestamp::now() {
+                if expires <= clock::now() {
                     // No decision goes with it: overdue questions expire when the run continues, and the others
                     // stay open.
                     Input::Decided
@@ -245,7 +246,7 @@ impl<T: Item> Driver<T> {
 
     /// Whether a question of the suspended turn has expired.
     pub(super) fn is_overdue(&self) -> bool {
-        self.approvals.overdue.is_some_and(|(expires, _)| expires <= Timestamp::now())
+        self.approvals.overdue.is_some_and(|(expires, _)| expires <= clock::now())
     }
 
     /// Watches the questions of a turn that was just suspended.

@@ -2,11 +2,10 @@
 //!
 //! **Invariants**: it is recorded before any turn, as a whole or not at all; a session with another one is not continued.
 
-use jiff::Timestamp;
-
 use super::{Grown, Journal, JournalLine, PAGE, look::looked};
 use crate::{
     contract::store::{Cause, Durability, Error, Record, Write},
+    sync::clock,
     value::{
         history::{History, Message},
         ids::{SessionId, TurnId},
@@ -37,7 +36,7 @@ pub(in crate::session) fn given(history: &History) -> Result<Vec<Record>, Error>
 }
 
 fn lines(from: Option<(SessionId, TurnId)>, history: &History) -> Result<Vec<JournalLine>, Error> {
-    let (at, mut from) = (Timestamp::now(), from);
+    let (at, mut from) = (clock::now(), from);
     let parts = Grown::parts(history, BYTES).map_err(unwritten)?;
     let line = |history| match from.take() {
         Some((from, turn)) => JournalLine::Begun { from, turn, history, notes: Vec::new(), at },

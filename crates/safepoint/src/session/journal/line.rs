@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contract::store::{Damage, DamageKind, Record, Write},
     session::outcome::ItemOutcome,
+    sync::clock,
     value::{
         event::Fact,
         history::{History, Message, View},
@@ -137,23 +138,23 @@ impl Grown {
 
 impl JournalLine {
     pub(in crate::session) fn planned(turn: TurnId, items: Vec<u64>) -> Self {
-        Self::Planned { turn, items, at: Some(Timestamp::now()) }
+        Self::Planned { turn, items, at: Some(clock::now()) }
     }
 
     pub(in crate::session) fn fact(turn: TurnId, path: Path, fact: Arc<Fact>, grown: Option<Grown>) -> Self {
-        Self::Fact { turn, path, fact, grown, at: Some(Timestamp::now()) }
+        Self::Fact { turn, path, fact, grown, at: Some(clock::now()) }
     }
 
     pub(in crate::session) fn ended(turn: TurnId, fate: ItemOutcome) -> Self {
-        Self::Ended { turn, fate, at: Some(Timestamp::now()) }
+        Self::Ended { turn, fate, at: Some(clock::now()) }
     }
 
     pub(in crate::session) fn forgotten(turn: TurnId) -> Self {
-        Self::Forgotten { turn, at: Some(Timestamp::now()) }
+        Self::Forgotten { turn, at: Some(clock::now()) }
     }
 
     pub(in crate::session) fn given_up(turn: TurnId) -> Self {
-        Self::GivenUp { turn, at: Timestamp::now() }
+        Self::GivenUp { turn, at: clock::now() }
     }
 
     pub(in crate::session) fn write(&self) -> Result<Write, serde_json::Error> {

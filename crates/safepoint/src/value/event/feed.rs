@@ -23,7 +23,7 @@ use tokio::sync::Notify;
 
 use super::{Event, EventKind};
 
-use crate::sync::Mutex;
+use crate::sync::{Mutex, clock};
 
 /// What a feed shows.
 pub trait StreamEvent: Clone {
@@ -181,7 +181,7 @@ impl<K: StreamEvent> Feed<K> {
         if state.is_closed {
             return Took::Nothing;
         }
-        let (mut took, at) = (Took::It, Timestamp::now());
+        let (mut took, at) = (Took::It, clock::now());
         for (kind, position) in events {
             // Under the lock, so that two events of a child have the same order above as here.
             took = self.relay.as_ref().map_or(Took::It, |Relay(relay)| relay(&kind, position));

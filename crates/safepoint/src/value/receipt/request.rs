@@ -5,6 +5,7 @@ use safepoint_scope::{Demand, Fired, FiredBy, LoggedRequest, Mode, Reason, SafeP
 use tokio::time::Instant;
 
 use super::{Escalation, RequestReport, StopReport, mode_name, reach_name};
+use crate::sync::clock;
 use crate::value::limits::millis;
 
 /// When a stop took effect, as what, and by which request.
@@ -29,7 +30,7 @@ impl TookEffect {
             },
             None => scope.demand().map_or(Mode::Now, |demand| demand.mode),
         };
-        Self { at: Timestamp::now(), mode, fired }
+        Self { at: clock::now(), mode, fired }
     }
 
     /// Why; none if no request names what took effect.
@@ -97,5 +98,5 @@ impl From<&LoggedRequest> for RequestReport {
 /// The wall-clock time of an instant that is not in the future.
 fn wall(at: Instant) -> Timestamp {
     let ago = jiff::SignedDuration::try_from(at.elapsed()).unwrap_or_default();
-    Timestamp::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH)
+    clock::now().checked_sub(ago).unwrap_or(Timestamp::UNIX_EPOCH)
 }
