@@ -161,11 +161,11 @@ impl SimulatedMachine {
             }
             Power::Crashed => return TaskTurn::Crashed,
         }
-        TaskTurn::Polled(self.on_it(|| polls(cx)))
+        TaskTurn::Polled(self.on_its_clocks(|| polls(cx)))
     }
 
-    /// Runs code on the machine, whatever its state.
-    pub(crate) fn on_it<T>(&self, runs: impl FnOnce() -> T) -> T {
+    /// Runs code with the clocks of the machine, whatever its state: for what is on it beside the tasks, such as a process of it.
+    pub fn on_its_clocks<T>(&self, runs: impl FnOnce() -> T) -> T {
         let before = HERE.with(|here| here.replace(Some(self.clone())));
         let _back = Back(before);
         runs()
@@ -219,7 +219,7 @@ impl<F: Future> Future for OnMachine<F> {
             TaskTurn::Polled(Some(Poll::Ready(output))) => Some(output),
             TaskTurn::Polled(None) | TaskTurn::Crashed => None,
         };
-        machine.on_it(|| this.work.set(None));
+        machine.on_its_clocks(|| this.work.set(None));
         Poll::Ready(output)
     }
 }

@@ -26,7 +26,7 @@ const CRATES: [(&str, &[&str]); 20] = [
     ("safepoint-nodes", &["safepoint"]),
     // Sessions over HTTP: it names no model, no tool and no store.
     ("safepoint-server", &["safepoint", "safepoint-nodes"]),
-    ("safepoint-testkit", &["safepoint"]),
+    ("safepoint-testkit", &["safepoint", "safepoint-nodes"]),
     // Tests of the assembled product: all that it uses are dev-dependencies.
     ("safepoint-tests", &[]),
     // Programs as users write them: the same.

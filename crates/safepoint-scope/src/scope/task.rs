@@ -170,7 +170,7 @@ impl<F: Future> Future for Tracked<F> {
             TaskTurn::Polled(polled) => polled,
             TaskTurn::Paused => Poll::Pending,
             TaskTurn::Crashed => {
-                machine.on_it(|| this.work.set(None));
+                machine.on_its_clocks(|| this.work.set(None));
                 Poll::Ready(Err(TaskEnd::Dropped))
             }
         }

@@ -1,0 +1,109 @@
+//! An effect of a scripted owner: a process on its machine, which its owner can end, and a guard that ends it with the lease (S7.14).
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    ids::SessionId,
+    raw::{
+        simulation::SimulatedMachine,
+        store::{Lease, NodeLease},
+    },
+};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep},
+};
+
+use super::{dice::Dice, judge::Judge};
+
+/// How often the guard looks. It needs no runtime that runs: it looks whether the node is paused or not.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a process may take to die, once it is to.
+const DIES: (Duration, Duration) = (Duration::ZERO, Duration::from_millis(900));
+
+/// An effect that runs. Dropping it ends it at once.
+#[derive(Debug)]
+#[must_use = "dropping it ends the effect"]
+pub(super) struct Effect {
+    /// Dropped: the owner ends it.
+    _owner: oneshot::Sender<()>,
+    done: oneshot::Receiver<()>,
+}
+
+impl Effect {
+    /// Begins one, for this long. `left` is what its owner knows of its lease.
+    pub(super) fn begin(
+        judge: &Arc<Judge>,
+        machine: &SimulatedMachine,
+        (lease, item): (&Lease, u64),
+        (dice, left, takes): (&Dice, Duration, Duration),
+    ) -> Self {
+        judge.begins(lease.session(), item, lease.epoch(), left);
+        let (owner, ended) = oneshot::channel();
+        let (finishes, done) = oneshot::channel();
+        let process = Process {
+            judge: Arc::clone(judge),
+            machine: machine.clone(),
+            lease: lease.node().clone(),
+            session: lease.session().clone(),
+            item,
+            ends: Instant::now() + takes,
+            dies: dice.time(DIES),
+        };
+        drop(tokio::spawn(process.run(ended, finishes)));
+        Self { _owner: owner, done }
+    }
+
+    /// Waits until it is over: whether it has done what it is for, or its guard has ended it. To be awaited to its end once.
+    pub(super) async fn is_done(&mut self) -> bool {
+        (&mut self.done).await.is_ok()
+    }
+}
+
+/// What is on the machine beside the node.
+struct Process {
+    judge: Arc<Judge>,
+    machine: SimulatedMachine,
+    lease: NodeLease,
+    session: SessionId,
+    item: u64,
+    ends: Instant,
+    dies: Duration,
+}
+
+impl Process {
+    async fn run(self, mut owner: oneshot::Receiver<()>, finishes: oneshot::Sender<()>) {
+        loop {
+            let left = self.ends.saturating_duration_since(Instant::now());
+            // Biased: an owner that ends it at this moment has ended it. A look that is lost is made again.
+            tokio::select! {
+                biased;
+                _ended = &mut owner => return self.ended().await,
+                () = sleep(left.min(LOOK)) => {}
+            }
+            if Instant::now() >= self.ends {
+                self.judge.ends(&self.session, self.item, "finishes");
+                if finishes.send(()).is_err() {
+                    // Its owner is gone.
+                }
+                return;
+            }
+            let is_over = self.machine.on_its_clocks(|| self.lease.left()).is_zero();
+            if is_over || self.machine.has_crashed() {
+                sleep(self.dies).await;
+                self.judge.ends(&self.session, self.item, "killed");
+                return;
+            }
+        }
+    }
+
+    /// Its owner ended it, or died.
+    async fn ended(self) {
+        if self.machine.has_crashed() {
+            sleep(self.dies).await;
+            self.judge.ends(&self.session, self.item, "killed");
+        } else {
+            self.judge.ends(&self.session, self.item, "ended");
+        }
+    }
+}
