@@ -91,7 +91,7 @@ impl<T: Clone + Send + 'static> Delivery<T> {
     }
 
     async fn travel(self) {
-        if !self.link.carries().await || self.site.is_away() {
+        if !self.link.delivers().await || self.site.is_away() {
             return;
         }
         let Some(answer) = self.once.answer(&self.site, &self.link, self.name).await else { return };

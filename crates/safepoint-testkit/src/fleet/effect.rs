@@ -25,8 +25,11 @@ const DIES: (Duration, Duration) = (Duration::ZERO, Duration::from_millis(900));
 #[derive(Debug)]
 #[must_use = "dropping it ends the effect"]
 pub(super) struct Effect {
-    /// Dropped: the owner ends it.
-    _owner: oneshot::Sender<()>,
+    judge: Arc<Judge>,
+    machine: SimulatedMachine,
+    effect: (SessionId, u64),
+    /// Closed by its drop, for the process to see.
+    owner: Option<oneshot::Sender<()>>,
     done: oneshot::Receiver<()>,
 }
 
@@ -51,12 +54,23 @@ impl Effect {
             dies: dice.time(DIES),
         };
         drop(tokio::spawn(process.run(ended, finishes)));
-        Self { _owner: owner, done }
+        let effect = (lease.session().clone(), item);
+        Self { judge: Arc::clone(judge), machine: machine.clone(), effect, owner: Some(owner), done }
     }
 
     /// Waits until it is over: whether it has done what it is for, or its guard has ended it. To be awaited to its end once.
     pub(super) async fn is_done(&mut self) -> bool {
         (&mut self.done).await.is_ok()
+    }
+}
+
+impl Drop for Effect {
+    fn drop(&mut self) {
+        drop(self.owner.take());
+        // One whose machine has crashed ended nothing: what is left of it dies by its guard.
+        if !self.machine.has_crashed() {
+            self.judge.ends(&self.effect.0, self.effect.1, "ended");
+        }
     }
 }
 
@@ -78,7 +92,7 @@ impl Process {
             // Biased: an owner that ends it at this moment has ended it. A look that is lost is made again.
             tokio::select! {
                 biased;
-                _ended = &mut owner => return self.ended().await,
+                _ended = &mut owner => return self.dies().await,
                 () = sleep(left.min(LOOK)) => {}
             }
             if Instant::now() >= self.ends {
@@ -90,20 +104,14 @@ impl Process {
             }
             let is_over = self.machine.on_its_clocks(|| self.lease.left()).is_zero();
             if is_over || self.machine.has_crashed() {
-                sleep(self.dies).await;
-                self.judge.ends(&self.session, self.item, "killed");
-                return;
+                return self.dies().await;
             }
         }
     }
 
-    /// Its owner ended it, or died.
-    async fn ended(self) {
-        if self.machine.has_crashed() {
-            sleep(self.dies).await;
-            self.judge.ends(&self.session, self.item, "killed");
-        } else {
-            self.judge.ends(&self.session, self.item, "ended");
-        }
+    /// Its guard kills it, unless its owner has ended it.
+    async fn dies(self) {
+        sleep(self.dies).await;
+        self.judge.ends(&self.session, self.item, "killed");
     }
 }

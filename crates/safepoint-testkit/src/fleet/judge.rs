@@ -162,16 +162,17 @@ impl Judge {
         }
     }
 
-    /// The process of an effect is gone.
+    /// The process of an effect is gone, if it was not before.
     pub(super) fn ends(&self, session: &SessionId, item: u64, how: &'static str) {
         let mut court = lock(&self.court);
-        court.trace.step(how, format_args!("{session} {item}"));
-        if let Some(alive) = court.alive.get_mut(session) {
-            alive.remove(&item);
-            if alive.is_empty() {
-                court.alive.remove(session);
-            }
+        let Some(alive) = court.alive.get_mut(session) else { return };
+        if alive.remove(&item).is_none() {
+            return;
         }
+        if alive.is_empty() {
+            court.alive.remove(session);
+        }
+        court.trace.step(how, format_args!("{session} {item}"));
     }
 
     /// An owner recorded that a stop is done. No effect of its session may be alive.

@@ -12,7 +12,7 @@ use safepoint::{
 };
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep},
+    time::{Instant, sleep, sleep_until},
 };
 
 use super::dice::Dice;
@@ -103,6 +103,16 @@ impl Link {
         let is_cut = self.is_cut();
         sleep(takes).await;
         !(is_cut || is_lost || self.is_cut())
+    }
+
+    /// The same for a request: one that meets a cut is lost, or is held somewhere and arrives once the cut is over.
+    pub(super) async fn delivers(&self) -> bool {
+        const HELD: u32 = 400;
+        let until = lock(&self.state).cut_until;
+        if Instant::now() < until && self.dice.is_in(HELD) {
+            sleep_until(until).await;
+        }
+        self.carries().await
     }
 
     pub(super) fn has_lease(&self, lease: &NodeLease) {

@@ -146,9 +146,9 @@ impl Held<'_> {
         self.owner.store.append(&self.lease, writes, Durability::Durable).await.map(drop)
     }
 
-    /// Gives the session back, as often as it takes; a node that is lost has nothing to give back.
+    /// Gives the session back, as often as it takes: a lease that is over may still be renewed. A node that is lost drops this.
     async fn gives_back(&self, seen: Changes, rest: Rest) {
-        while !self.owner.node.left().is_zero() {
+        loop {
             match self.owner.store.release(&self.lease, seen, rest).await {
                 Ok(()) | Err(Error::Fenced { .. } | Error::Buried(_) | Error::NoSession(_)) => return,
                 Err(_) => sleep(AGAIN).await,
