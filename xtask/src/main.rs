@@ -8,6 +8,7 @@ mod check;
 mod features;
 mod figures;
 mod first_minute;
+mod fleet;
 mod fuzz;
 mod optional;
 mod package;
@@ -31,6 +32,8 @@ cargo xtask RECIPE
   api            what each crate shows against its api.txt; --write writes these anew
   watched [ARGS] the tests of the workspace, or `cargo test ARGS`; one that hangs is ended, with all that is known of it
   optional       the tests of what the binary has by features that are off by default
+  fleet          simulated nodes that crash, pause and are cut off, for two minutes of seeds: --seconds N, --seed N; by hand
+                 --large: a thousand nodes and a million sessions, for a virtual hour
   nodes          real nodes over a real database: they are killed, paused and cut off; by hand, for some two minutes
   stores         the PostgreSQL store against a server that its tests start: `apt-get install postgresql` before
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         "bench" => bench::bench(&rest),
         "features" => features::features(),
         "optional" => optional::optional(),
+        "fleet" => fleet::fleet(&rest),
         "nodes" => stores::nodes(),
         "stores" => stores::stores(),
         "first-minute" => first_minute::Measured::of(&rest).and_then(first_minute::first_minute),

@@ -96,6 +96,4 @@ fn simulated(plan: &FleetPlan, seed: u64, taker: impl FnOnce(&Arc<Judge>) -> Mak
 }
 
 #[cfg(test)]
-mod dbg_tests;
-#[cfg(test)]
 mod tests;

@@ -73,14 +73,23 @@ pub struct LeaseHolder {
 /// owner (S7.4).
 #[must_use]
 pub fn is_free(held: &LeaseHolder, outside: &Environment) -> bool {
+    is_dead(&held.owner, (held.expires, held.until), outside)
+}
+
+/// Whether an owner whose lease ends at this time is provably dead, or its time and the margin are over.
+pub(super) fn is_dead(
+    owner: &OwnerProcess,
+    (expires, until): (Timestamp, Option<Duration>),
+    outside: &Environment,
+) -> bool {
     let is_over = || {
-        if let (Some(until), Some(up)) = (held.until, (outside.uptime)(&held.owner)) {
+        if let (Some(until), Some(up)) = (until, (outside.uptime)(owner)) {
             return up > until.saturating_add(outside.margin);
         }
-        let over_for = outside.now().duration_since(held.expires);
+        let over_for = outside.now().duration_since(expires);
         over_for.is_positive() && over_for.unsigned_abs() > outside.margin
     };
-    match (outside.witness)(&held.owner) {
+    match (outside.witness)(owner) {
         Liveness::Dead => true,
         Liveness::Alive | Liveness::Unknown => is_over(),
     }

@@ -13,7 +13,7 @@ use crate::{
 
 use super::{
     environment::{Environment, truncate_to_micros},
-    lease::{LeaseHolder, is_free},
+    lease::{LeaseHolder, is_dead},
     process::OwnerProcess,
     uptime::Since,
 };
@@ -150,7 +150,7 @@ impl NodeRow {
     /// margin.
     #[must_use]
     pub fn may_be_buried(&self, outside: &Environment) -> bool {
-        self.state.is_present() && is_free(&self.as_holder(self.since), outside)
+        self.state.is_present() && is_dead(&self.node.owner, (self.expires, self.until), outside)
     }
 }
 

@@ -1,0 +1,22 @@
+//! `fleet`: simulated nodes, leases and placement, with everything that goes wrong by seed.
+
+use crate::cargo;
+
+/// Plays seeds for two minutes: `[--seconds N] [--seed N]`, or the large fleet once: `--large`.
+pub(crate) fn fleet(args: &[String]) -> anyhow::Result<()> {
+    const BUILT: [&str; 11] = [
+        "run",
+        "--quiet",
+        "--profile",
+        "fleet",
+        "--package",
+        "safepoint-testkit",
+        "--features",
+        "fleet",
+        "--bin",
+        "safepoint-fleet",
+        "--",
+    ];
+    let args: Vec<&str> = BUILT.into_iter().chain(args.iter().map(String::as_str)).collect();
+    cargo::run(&args)
+}
