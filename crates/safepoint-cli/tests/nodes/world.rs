@@ -29,7 +29,7 @@ pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) database: String,
     /// What the agents of its nodes do after a restart.
-    pub(super) on_restart: &'static str,
+    on_restart: &'static str,
 }
 
 /// A `safepoint serve` under its own hostname. It ends with this.
@@ -42,7 +42,18 @@ pub(super) struct NodeProcess {
 
 impl World {
     pub(super) fn new() -> Self {
-        let cluster = Cluster::start(&[]);
+        Self::on(Cluster::start(&[]))
+    }
+
+    /// Whose agents resume what was cut, wherever their session is opened.
+    pub(super) fn whose_turns_resume() -> Self {
+        let mut world = Self::new();
+        world.on_restart = "resume";
+        world
+    }
+
+    /// Over this server.
+    pub(super) fn on(cluster: Cluster) -> Self {
         let database = format!("postgres://postgres:secret@127.0.0.1:{}/postgres", cluster.port);
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("effect"), EFFECT).unwrap();
@@ -174,6 +185,24 @@ impl World {
         assert!(begun.len() == commands && begun.values().all(|times| *times == 1), "{begun:?}");
         for line in self.says(&["store", "check"]).await {
             assert_eq!(line["sound"], true, "{line}");
+        }
+    }
+}
+
+impl Drop for World {
+    /// What the nodes of a test that failed said.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|end| end == "log") {
+                println!(
+                    "{}: {}",
+                    entry.path().display(),
+                    fs::read_to_string(entry.path()).unwrap_or_default()
+                );
+            }
         }
     }
 }
