@@ -281,11 +281,15 @@ impl NodeProcess {
         begun
     }
 
-    /// What became of a session's item, once that is at rest.
+    /// What became of a session's item, once that is at rest: one request waits for a bounded time.
     pub(super) async fn outcome(&self, session: &str, item: u64) -> Value {
-        let (status, item) = self.get(&format!("/v1/sessions/{session}/items/item-{item}?wait=rest")).await;
-        assert_eq!(status, 200, "{item}");
-        item["outcome"].clone()
+        let look = async || {
+            let (status, item) =
+                self.get(&format!("/v1/sessions/{session}/items/item-{item}?wait=rest")).await;
+            assert_eq!(status, 200, "{item}");
+            if item["state"] == "rest" { Ok(item["outcome"].clone()) } else { Err(item) }
+        };
+        wait::asked(format_args!("item {item} of {session} is at rest, says {}", self.name), look).await
     }
 
     /// Goes on with the turn that was cut, to its end.
