@@ -25,10 +25,11 @@ const NODES: [&str; 8] = [
 /// Runs those tests.
 pub(crate) fn stores() -> anyhow::Result<()> {
     watched::watched(&BUILT.map(str::to_owned))?;
-    watched::watched(&COMMANDS.map(str::to_owned))
+    watched::watched(&COMMANDS.map(str::to_owned))?;
+    nodes()
 }
 
-/// Runs the tests of real nodes: by hand, on a machine with nothing else to do.
+/// Runs the tests of real nodes alone.
 pub(crate) fn nodes() -> anyhow::Result<()> {
     watched::watched(&NODES.map(str::to_owned))
 }

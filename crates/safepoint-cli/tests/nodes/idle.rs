@@ -12,7 +12,7 @@ const MOST: f64 = 8.0;
 /// How long they are counted.
 const WINDOW: Duration = Duration::from_secs(8);
 
-/// S7.63: a node at rest asks the database at most eight statements a second, however many sessions it has open.
+/// S7.66: a node at rest asks the database at most eight statements a second, however many sessions it has open.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_at_rest_asks_little() {
     const COUNT: &str =
