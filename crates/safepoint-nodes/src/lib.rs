@@ -11,12 +11,16 @@
 //! the program. A session waits for no queue: the node that finds it due takes it without one (S7.70).
 
 mod due;
+#[cfg(feature = "graphile")]
+mod graphile;
 mod here;
 mod placement;
 mod queue;
 mod taker;
 
 pub use due::wake_due;
+#[cfg(feature = "graphile")]
+pub use graphile::GraphileQueue;
 pub use here::Here;
 pub use placement::{Placement, PlacementError};
 pub use queue::{QueuePlacement, WakeQueue};
