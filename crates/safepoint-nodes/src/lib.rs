@@ -16,6 +16,8 @@ mod graphile;
 mod here;
 mod placement;
 mod queue;
+#[cfg(feature = "restate")]
+mod restate;
 mod taker;
 
 pub use due::wake_due;
@@ -24,4 +26,6 @@ pub use graphile::GraphileQueue;
 pub use here::Here;
 pub use placement::{Placement, PlacementError};
 pub use queue::{QueuePlacement, WakeQueue};
+#[cfg(feature = "restate")]
+pub use restate::{RestateOptions, RestateQueue};
 pub use taker::{NodeCapacity, TakeResult, Taker, Wake};

@@ -1,11 +1,22 @@
 //! What the queue brings, and to whom.
 
+use std::collections::BTreeMap;
+
 use safepoint::store::Store as _;
 use safepoint_nodes::TakeResult;
 use safepoint_testkit::wait;
 
 use super::world::World;
-use crate::nodes::{QueueNode, counted};
+use crate::nodes::QueueNode;
+
+/// How many of each there are.
+fn counted<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, usize> {
+    let mut counted = BTreeMap::new();
+    for one in all {
+        *counted.entry(one).or_default() += 1;
+    }
+    counted
+}
 
 /// S7.71: a wake reaches a node by a job, which is gone once the node has the session in hand.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,6 @@
 //! Nodes whose sessions come by a queue, and that take them as a server does: by the store.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -181,13 +180,4 @@ pub(crate) async fn due(store: &dyn Store, pool: &str, names: &[&str]) {
         let session = store.create(new).await.unwrap().id;
         store.push(&session, item("1", "hello")).await.unwrap();
     }
-}
-
-/// How many of each there are.
-pub(crate) fn counted<T: Ord>(all: impl IntoIterator<Item = T>) -> BTreeMap<T, usize> {
-    let mut counted = BTreeMap::new();
-    for one in all {
-        *counted.entry(one).or_default() += 1;
-    }
-    counted
 }
