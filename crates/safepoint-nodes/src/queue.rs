@@ -67,7 +67,7 @@ pub trait WakeQueue: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<(), PlacementError>>;
 }
 
-/// The placement by a queue, for each node of its own process.
+/// The placement by a queue.
 ///
 /// It hands a session over without the queue where that cannot be reached within two seconds, where its messages cannot be received,
 /// and where this node finds a session due that it has put into the queue in the last 30 seconds.

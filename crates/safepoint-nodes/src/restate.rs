@@ -42,8 +42,8 @@ pub struct RestateOptions {
     pub ingress: Url,
     /// Where this node listens for the engine. Default `127.0.0.1:9080`.
     pub listen: SocketAddr,
-    /// The public key of the engine, as it prints it (`publickeyv1_…`): requests that it has not signed are refused. Without one, whoever
-    /// reaches the address can wake sessions. Default none.
+    /// The public key of the engine, as it prints it (`publickeyv1_…`): requests that it has not signed are refused. Without one, any
+    /// program that reaches the address can wake sessions. Default none.
     pub identity_key: Option<String>,
 }
 

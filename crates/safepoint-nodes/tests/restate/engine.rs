@@ -1,4 +1,4 @@
-//! A server of Restate for one test, in a folder of its own. It ends with this.
+//! A server of Restate for one test, in a separate folder. It ends with this.
 
 use std::{
     net::{SocketAddr, TcpListener},

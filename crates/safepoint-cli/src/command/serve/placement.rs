@@ -124,7 +124,7 @@ fn queued(builder: HostBuilder, queue: impl safepoint_nodes::WakeQueue) -> HostB
                 output::tell(format_args!("The placement is back"));
                 continue;
             };
-            let words = successors(Some(&*why as &dyn Error), |error| error.source());
+            let words = successors(Some(&*why as &dyn Error), |error| (**error).source());
             let words: Vec<String> = words.map(ToString::to_string).collect();
             output::tell(format_args!(
                 "warning: the placement is away, and sessions are taken without it: {}",
