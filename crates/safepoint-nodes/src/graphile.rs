@@ -146,6 +146,7 @@ impl WakeQueue for GraphileQueue {
                 let stop = stopped(leave.clone(), Arc::clone(&here)).boxed().shared();
                 let worker = self.worker(Arc::clone(&here), &capacity, stop).await?;
                 worker.run().await.map_err(|error| unusable("take jobs", &error))?;
+                // Leaving first: no worker is begun then.
                 match select(leave.clone(), Box::pin(sleep(REST))).await {
                     Either::Left(_) => return Ok(()),
                     Either::Right(_) => {}

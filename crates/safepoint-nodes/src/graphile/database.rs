@@ -65,7 +65,8 @@ impl JobDatabase {
         let asked =
             async { self.pool.get().await?.batch_execute("SELECT 1").await.map_err(PoolError::Backend) };
         asked.await.map_err(|error| {
-            let words = std::iter::successors(Some(&error as &dyn std::error::Error), |error| (**error).source());
+            let words =
+                std::iter::successors(Some(&error as &dyn std::error::Error), |error| (**error).source());
             let words: Vec<String> = words.map(ToString::to_string).collect();
             PlacementError::new(format!(
                 "the database of the job queue does not answer: {}",

@@ -86,22 +86,4 @@ fn read(written: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// S7.57, S7.61: a session is named by a job whatever its name is.
-    #[test]
-    fn any_name_comes_back_from_a_job() {
-        for name in ["trip", "a\0b", "50%", "ü✓ é", "\u{1}", "%00"] {
-            let wake = Wake { pool: name.to_owned(), priority: -3, tries: 4, ..Wake::of(name) };
-            let spec = TakeJob::spec(&wake).unwrap();
-            let is_plain = |text: &str| !text.contains('\0') && !text.contains('\u{1}');
-            assert!(is_plain(spec.spec.job_key().as_deref().unwrap()), "{name:?}");
-            let job: TakeJob = serde_json::from_value(spec.payload).unwrap();
-            assert!(is_plain(&job.session) && is_plain(&job.pool), "{name:?}");
-            assert_eq!(job.wake(), Some(wake));
-        }
-        let long = "x".repeat(513);
-        assert!(TakeJob::spec(&Wake::of(long.as_str())).unwrap().spec.job_key().is_none());
-    }
-}
+mod tests;

@@ -68,3 +68,6 @@ impl SafepointSession {
         Ok(Json(self.hand_over(&session, message.into_inner()).await))
     }
 }
+
+#[cfg(test)]
+mod tests;
