@@ -4,7 +4,7 @@ use safepoint::{
     raw::store::{Durability, Liveness, Write},
     store::{NewNode, Store as _},
 };
-use safepoint_nodes::TakeResult;
+use safepoint_nodes::{GraphileQueue, TakeResult};
 use safepoint_stores::postgres::{PostgresOptions, StoreClock};
 use safepoint_testkit::{
     store_suite::{self, Population, Time, item, owner},
@@ -13,6 +13,7 @@ use safepoint_testkit::{
 use std::time::Duration;
 
 use super::world::World;
+use crate::nodes::QueueNode;
 
 /// S7.70, S7.71: a job that died with its node costs the session at most the next look.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,13 +38,21 @@ async fn a_job_that_died_with_its_node_costs_one_look() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_that_are_dropped_delay_nothing_for_long() {
     let world = World::new().await;
-    let one = world.node(&[], 50).await.that_looks();
+    let (role, name) = (world.role("node").await, &world.name);
+    world.sql(&format!("GRANT CREATE ON DATABASE {name} TO {role}")).await;
+    let queue = GraphileQueue::open(&world.address_of(&role)).await.unwrap();
+    let one = QueueNode::of(&world.store(), queue, &[], 50).await.that_looks();
     world.due("", &["a"]).await;
     one.owns(&["a"]).await;
-    world.sql("DROP SCHEMA safepoint_work CASCADE").await;
-    world.due("", &["b", "c"]).await;
-    one.owns(&["a", "b", "c"]).await;
+    world
+        .sql(&format!("REVOKE CREATE ON DATABASE {name} FROM {role}; DROP SCHEMA safepoint_work CASCADE"))
+        .await;
+    world.due("", &["b"]).await;
+    one.owns(&["a", "b"]).await;
     wait::so("it is known that the queue is away", || one.failure().is_some()).await;
+    world.due("", &["c"]).await;
+    one.owns(&["a", "b", "c"]).await;
+    world.sql(&format!("GRANT CREATE ON DATABASE {name} TO {role}")).await;
     wait::so("the tables are there again", || one.failure().is_none()).await;
     world.due("", &["d"]).await;
     one.owns(&["a", "b", "c", "d"]).await;

@@ -12,14 +12,6 @@ async fn refused(address: &str) -> String {
     words
 }
 
-/// A role without rights in this database.
-async fn role(world: &World, name: &str) -> String {
-    let role = format!("{}_{name}", world.name);
-    let database = &world.name;
-    world.sql(&format!("CREATE ROLE {role} LOGIN; REVOKE CREATE ON DATABASE {database} FROM PUBLIC")).await;
-    role
-}
-
 /// The statement of the error that begins so, for this role.
 fn statement(words: &str, begins: &str, world: &World, role: &str) -> String {
     let found = words.split('`').find(|part| part.starts_with(begins));
@@ -39,7 +31,7 @@ async fn can_send(world: &World, role: &str, session: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_without_rights_learns_what_to_do() {
     let world = World::new().await;
-    let (node, other) = (role(&world, "node").await, role(&world, "other").await);
+    let (node, other) = (world.role("node").await, world.role("other").await);
     let words = refused(&world.address_of(&node)).await;
     world.sql(&statement(&words, "GRANT CREATE", &world, &node)).await;
     can_send(&world, &node, "a").await;

@@ -41,8 +41,13 @@ async fn a_wake_reaches_a_node_by_a_job() {
 async fn doubled_wakes_make_one_owner() {
     const SESSIONS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let world = World::new().await;
-    let nodes = [world.node(&[], 20).await, world.node(&[], 20).await];
+    let asks = world.node(&[], 0).await;
     world.due("", &SESSIONS).await;
+    for _ in 0..2 {
+        asks.wake("", &SESSIONS).await;
+    }
+    assert_eq!(world.jobs().await, 8, "a session has one job that waits");
+    let nodes = [world.node(&[], 20).await, world.node(&[], 20).await];
     for _ in 0..5 {
         for node in &nodes {
             node.wake("", &SESSIONS).await;

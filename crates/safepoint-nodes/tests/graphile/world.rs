@@ -74,6 +74,14 @@ impl World {
         GraphileQueue::open(&self.address_of("postgres")).await.unwrap()
     }
 
+    /// A role without rights in this database.
+    pub(super) async fn role(&self, name: &str) -> String {
+        let role = format!("{}_{name}", self.name);
+        let of_all = format!("REVOKE CREATE ON DATABASE {} FROM PUBLIC", self.name);
+        self.sql(&format!("CREATE ROLE {role} LOGIN; {of_all}")).await;
+        role
+    }
+
     /// A node that takes what the queue brings.
     pub(super) async fn node(&self, pools: &[&str], room: usize) -> QueueNode {
         QueueNode::of(&self.store(), self.queue().await, pools, room).await
