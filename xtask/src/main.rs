@@ -32,7 +32,7 @@ cargo xtask RECIPE
   watched [ARGS] the tests of the workspace, or `cargo test ARGS`; one that hangs is ended, with all that is known of it
   optional       the tests of what the binary has by features that are off by default
   nodes          real nodes over a real database: they are killed, paused and cut off, for some two minutes; `stores` does it too
-  stores         the PostgreSQL store against a server that its tests start: `apt-get install postgresql` before
+  stores         the PostgreSQL store and its job queue against a server that its tests start: `apt-get install postgresql` before
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [PARTS]  the benchmarks, beside loops written by hand; --write: into docs/benchmarks.md too. `bench counts`: what a
                  round and a stop have, against what is written down; CI runs it

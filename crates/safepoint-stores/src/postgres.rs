@@ -22,6 +22,7 @@ use safepoint::{
 };
 use tokio::sync::oneshot;
 
+mod access;
 mod address;
 mod append;
 mod approvals;
@@ -52,6 +53,7 @@ mod tls;
 mod tries;
 mod worker;
 
+pub use access::PostgresAccess;
 use address::Address;
 use append::AppendJob;
 use core::Core;
