@@ -32,7 +32,7 @@ impl Store for Audited {
     pass_on! {
         create(session: NewSession) -> To<'_, SessionRow>; open(session: &SessionId) -> To<'_, SessionRow>;
         list(most: usize, older: Option<PageCursor>) -> To<'_, Vec<SessionRow>>; remove(session: &SessionId) -> To<'_, ()>;
-        join(node: NewNode) -> To<'_, NodeLease>; beat(node: &NodeLease, load: u32) -> To<'_, ()>; remove_if_at_rest(session: &SessionId) -> To<'_, bool>;
+        join(node: NewNode) -> To<'_, NodeLease>; beat(node: &NodeLease, load: u32) -> To<'_, NodeState>; remove_if_at_rest(session: &SessionId) -> To<'_, bool>;
         leave(node: &NodeId, how: Leaving) -> To<'_, ()>; nodes() -> To<'_, Vec<NodeRow>>; changes(node: &NodeLease) -> ChangeStream;
         bury() -> To<'_, Vec<NodeId>>; due(most: usize, pools: Vec<String>) -> To<'_, Vec<Due>>; accepted(session: &SessionId, item: u64) -> To<'_, Option<jiff::Timestamp>>;
         acquire(session: &SessionId, node: &NodeLease) -> To<'_, Lease>; release(lease: &Lease, seen: Changes, rest: Rest) -> To<'_, ()>;

@@ -8,8 +8,8 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, ChangeStream, Changes,
         DecisionResult, Due, Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession,
-        NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage,
-        StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        NodeLease, NodeRow, NodeState, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval,
+        SessionImage, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -64,7 +64,7 @@ impl Store for Forgetful {
         remove_if_at_rest(session: &SessionId) -> bool;
         list(most: usize, older: Option<PageCursor>) -> Vec<SessionRow>;
         join(node: NewNode) -> NodeLease;
-        beat(node: &NodeLease, load: u32) -> ();
+        beat(node: &NodeLease, load: u32) -> NodeState;
         leave(node: &NodeId, how: Leaving) -> ();
         nodes() -> Vec<NodeRow>;
         bury() -> Vec<NodeId>;

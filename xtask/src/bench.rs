@@ -5,11 +5,17 @@ use crate::cargo;
 /// The part that is counted, and not timed: CI runs it.
 const COUNTS: &str = "counts";
 
+/// The part that needs a database, by `SAFEPOINT_BENCH_DATABASE`.
+const NODES: &str = "nodes";
+
 /// Hands everything to the runner, which knows what there is to measure.
 pub(crate) fn bench(args: &[String]) -> anyhow::Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match &args[..] {
         [part, flags @ ..] if *part == COUNTS => counts(flags),
+        parts if parts.contains(&NODES) => {
+            run(&["--profile", "dist", "--features", "safepoint-bench/postgres"], "safepoint-bench", parts)
+        }
         parts => run(&["--profile", "dist"], "safepoint-bench", parts),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cargo;
 
-/// Plays seeds for two minutes: `[--seconds N] [--seed N]`, or the large fleet once: `--large`.
+/// Its tests, and seeds for two minutes; seeds alone with `[--seconds N] [--seed N]`; or the large fleet once: `--large`.
 pub(crate) fn fleet(args: &[String]) -> anyhow::Result<()> {
     const BUILT: [&str; 11] = [
         "run",
@@ -17,6 +17,20 @@ pub(crate) fn fleet(args: &[String]) -> anyhow::Result<()> {
         "safepoint-fleet",
         "--",
     ];
+    const TESTS: [&str; 9] = [
+        "test",
+        "--profile",
+        "fleet",
+        "--package",
+        "safepoint-testkit",
+        "--features",
+        "fleet",
+        "--lib",
+        "fleet",
+    ];
+    if args.is_empty() {
+        cargo::run(&TESTS)?;
+    }
     let args: Vec<&str> = BUILT.into_iter().chain(args.iter().map(String::as_str)).collect();
     cargo::run(&args)
 }

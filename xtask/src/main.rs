@@ -34,8 +34,8 @@ cargo xtask RECIPE
   optional       the tests of what the binary has by features that are off by default
   fleet          simulated nodes that crash, pause and are cut off, for two minutes of seeds: --seconds N, --seed N; by hand
                  --large: a thousand nodes and a million sessions, for a virtual hour
-  nodes          real nodes over a real database: they are killed, paused and cut off; by hand, for some two minutes
-  stores         the PostgreSQL store against a server that its tests start: `apt-get install postgresql` before
+  nodes          real nodes over a real database: they are killed, paused and cut off, for some two minutes; `stores` does it too
+  stores         the PostgreSQL store and its job queue against a server that its tests start: `apt-get install postgresql` before
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither
   bench [PARTS]  the benchmarks, beside loops written by hand; --write: into docs/benchmarks.md too. `bench counts`: what a
                  round and a stop have, against what is written down; CI runs it

@@ -16,6 +16,7 @@ mod mcp_server;
 mod node;
 mod otel;
 mod responses;
+mod restate;
 mod scenarios;
 mod sdks;
 mod server;
@@ -138,7 +139,7 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 13] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
@@ -151,6 +152,7 @@ const KINDS: [Kind; 12] = [
     ("mcp-server", |binary, tally, _| mcp_server::peers(binary, tally)),
     ("editors", |binary, tally, _| editors::peers(binary, tally)),
     ("otel", |binary, tally, _| otel::peers(binary, tally)),
+    ("restate", |_, tally, _| restate::peers(tally)),
 ];
 
 /// Runs every scenario that is wanted against every peer, or against those of one kind.

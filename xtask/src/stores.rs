@@ -1,4 +1,4 @@
-//! `stores`: the store that needs a server, tested against a real one. The tests start it; without one they fail, and say what to install.
+//! `stores`: the store that needs a server, and the job queue beside it, tested against a real one. The tests start it; without one they fail, and say what to install.
 
 use crate::watched;
 
@@ -6,9 +6,13 @@ use crate::watched;
 const BUILT: [&str; 7] =
     ["--package", "safepoint-stores", "--features", "postgres", "--lib", "--test", "postgres"];
 
+/// The job queue in the database, as a placement.
+const QUEUE: [&str; 7] =
+    ["--package", "safepoint-nodes", "--features", "graphile", "--lib", "--test", "graphile"];
+
 /// The command line over a database, with a server of the same kind.
 const COMMANDS: [&str; 6] =
-    ["--package", "safepoint-cli", "--features", "postgres,serve", "--test", "postgres"];
+    ["--package", "safepoint-cli", "--features", "graphile,restate", "--test", "postgres"];
 
 /// Real nodes over a database. One world at a time: each is several processes, and leases are short.
 const NODES: [&str; 8] = [
@@ -25,10 +29,12 @@ const NODES: [&str; 8] = [
 /// Runs those tests.
 pub(crate) fn stores() -> anyhow::Result<()> {
     watched::watched(&BUILT.map(str::to_owned))?;
-    watched::watched(&COMMANDS.map(str::to_owned))
+    watched::watched(&QUEUE.map(str::to_owned))?;
+    watched::watched(&COMMANDS.map(str::to_owned))?;
+    nodes()
 }
 
-/// Runs the tests of real nodes: by hand, on a machine with nothing else to do.
+/// Runs the tests of real nodes alone.
 pub(crate) fn nodes() -> anyhow::Result<()> {
     watched::watched(&NODES.map(str::to_owned))
 }

@@ -15,6 +15,8 @@ mod growth;
 mod lost;
 mod mcp;
 mod models;
+#[cfg(feature = "postgres")]
+mod nodes;
 mod peer;
 mod primitives;
 mod process;
@@ -74,6 +76,8 @@ pub fn run() -> anyhow::Result<()> {
     }
 }
 
+/// The part that is measured on a database.
+const NODES: &str = "nodes";
 /// Writes what was measured into the documentation too: the whole table, or the whole of what grows.
 const WRITE: &str = "--write";
 /// Writes it although runs of the goals were disturbed: each row says of how many that is so.
@@ -156,6 +160,13 @@ async fn measure(parts: &[&str]) -> anyhow::Result<Table> {
     }
     if wanted("store") {
         store::measure(&mut table).await?;
+    }
+    // It needs a database: only where it is named.
+    if parts.contains(&NODES) {
+        #[cfg(feature = "postgres")]
+        nodes::measure(&mut table).await?;
+        #[cfg(not(feature = "postgres"))]
+        anyhow::bail!("`{NODES}` needs the feature `postgres`");
     }
     Ok(table)
 }

@@ -38,13 +38,13 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     among_a_million(table, &path("million.db")).await
 }
 
-fn fact(kind: &str) -> Write {
+pub(crate) fn fact(kind: &str) -> Write {
     let bytes = (0..BYTES).map(|at| b"abcdefghij klmnopqrst\n"[at % 22]).collect();
     Write::Record(Record { path: "1".into(), kind: kind.into(), version: 1, bytes })
 }
 
 /// What the log of a round with one unsafe call asks of the store, as the engine asks it.
-async fn round(store: &dyn Store, lease: &Lease) -> anyhow::Result<()> {
+pub(crate) async fn round(store: &dyn Store, lease: &Lease) -> anyhow::Result<()> {
     store.append(lease, vec![fact("model started")], Durability::Recorded).await?;
     store.append(lease, vec![fact("model ended")], Durability::Recorded).await?;
     store.append(lease, vec![fact("call started")], Durability::Durable).await?;
@@ -89,7 +89,7 @@ async fn acquire(store: &dyn Store, session: &SessionId) -> anyhow::Result<Lease
     Ok(store.acquire(session, &node).await?)
 }
 
-async fn held(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
+pub(crate) async fn held(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
     let session = store.create(NewSession::of(id)).await?.id;
     acquire(store, &session).await
 }

@@ -14,6 +14,7 @@ pub(crate) mod mode;
 pub(crate) mod names;
 pub(crate) mod nodes;
 pub(crate) mod place;
+pub(crate) mod placed;
 pub(crate) mod practice;
 pub(crate) mod run;
 pub(crate) mod sandbox;

@@ -10,6 +10,7 @@ mod cluster;
 mod nodes {
     mod cut;
     mod deaths;
+    mod idle;
     mod link;
     mod restarts;
     mod world;

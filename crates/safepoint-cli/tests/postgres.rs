@@ -10,6 +10,8 @@ mod cluster;
 mod postgres {
     mod commands;
     mod copies;
+    #[cfg(feature = "graphile")]
+    mod placed;
     mod servers;
     mod world;
 }

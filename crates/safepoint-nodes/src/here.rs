@@ -16,7 +16,7 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use safepoint::ids::SessionId;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::{
     placement::{Placement, PlacementError},
@@ -40,9 +40,11 @@ use crate::{
 /// ```
 #[derive(Debug, Default)]
 pub struct Here {
-    /// Held for one look or one entry; no other lock is taken under it.
+    /// Held for one look or one entry; no other lock is taken under it but that of the channel beside it.
     hands: Mutex<Hands>,
     woken: Notify,
+    /// How much room is left: what is sent under the lock of the hands is in the order of their changes.
+    free: watch::Sender<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -53,22 +55,29 @@ struct Hands {
     held: HashMap<SessionId, Option<Wake>>,
 }
 
+/// What became of a wake. Exhaustive: it waits now, or was in hand, or has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    New,
+    Known,
+    NoRoom,
+}
+
 impl Hands {
-    /// Whether it waits to be taken now.
-    fn wake(&mut self, wake: Wake) -> bool {
+    fn wake(&mut self, wake: Wake) -> Offered {
         if let Some(again) = self.held.get_mut(&wake.session) {
             // One that still waits is taken anyway.
             if !self.waiting.iter().any(|waits| waits.session == wake.session) {
                 *again = Some(wake);
             }
-            return false;
+            return Offered::Known;
         }
         if self.held.len() >= self.room {
-            return false;
+            return Offered::NoRoom;
         }
         self.held.insert(wake.session.clone(), None);
         self.waiting.push_back(wake);
-        true
+        Offered::New
     }
 
     /// A take has ended. What was woken meanwhile waits again.
@@ -77,11 +86,73 @@ impl Hands {
             self.wake(again);
         }
     }
+
+    fn free(&self) -> usize {
+        self.room.saturating_sub(self.held.len())
+    }
 }
 
 impl Here {
+    /// Waits until a session more can be taken. It never ends while nothing is [served](Placement::serve).
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn has_room(&self) {
+        self.wait_for(|free| free > 0).await;
+    }
+
+    /// Waits until no session more can be taken.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn is_full(&self) {
+        self.wait_for(|free| free == 0).await;
+    }
+
+    /// Hands over a wake once there is room for it, or the session is in hand already. For a queue, whose message is done with then.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use futures_util::FutureExt as _;
+    /// use safepoint_nodes::{Here, Wake};
+    /// let here = Here::default();
+    /// assert!(here.give(Wake::of("trip")).now_or_never().is_none(), "nothing is served: there is no room");
+    /// # }
+    /// ```
+    ///
+    /// # Cancel safety
+    /// It was not handed over.
+    pub async fn give(&self, wake: Wake) {
+        while self.offer(wake.clone()) == Offered::NoRoom {
+            self.has_room().await;
+        }
+    }
+
+    /// Hands over a wake if there is room for it.
+    pub(crate) fn offer(&self, wake: Wake) -> Offered {
+        let offered = self.change(|hands| hands.wake(wake));
+        if offered == Offered::New {
+            self.woken.notify_one();
+        }
+        offered
+    }
+
+    async fn wait_for(&self, is_so: impl Fn(usize) -> bool) {
+        // The sender lives as long as this.
+        drop(self.free.subscribe().wait_for(|free| is_so(*free)).await);
+    }
+
     fn hands(&self) -> MutexGuard<'_, Hands> {
         self.hands.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Hands) -> T) -> T {
+        let mut hands = self.hands();
+        let changed = change(&mut hands);
+        let free = hands.free();
+        self.free.send_if_modified(|known| std::mem::replace(known, free) != free);
+        changed
     }
 
     /// Takes what waits, until `leave`; then waits for what it has.
@@ -103,34 +174,34 @@ impl Here {
                 async { if taken.is_empty() { std::future::pending().await } else { taken.next().await } };
             match select(&mut leave, select(pin!(next), pin!(woken))).await {
                 Either::Left(((), _)) => break,
-                Either::Right((Either::Left((Some(session), _)), _)) => self.hands().done(&session),
+                Either::Right((Either::Left((Some(session), _)), _)) => {
+                    self.change(|hands| hands.done(&session));
+                }
                 Either::Right((Either::Left((None, _)) | Either::Right(((), _)), _)) => {}
             }
         }
         self.close();
         while let Some(session) = taken.next().await {
-            self.hands().done(&session);
+            self.change(|hands| hands.done(&session));
         }
     }
 
     /// Nothing is taken any more.
     fn close(&self) {
-        let mut hands = self.hands();
-        hands.room = 0;
-        for wake in std::mem::take(&mut hands.waiting) {
-            hands.held.remove(&wake.session);
-        }
-        hands.held.values_mut().for_each(|again| *again = None);
+        self.change(|hands| {
+            hands.room = 0;
+            for wake in std::mem::take(&mut hands.waiting) {
+                hands.held.remove(&wake.session);
+            }
+            hands.held.values_mut().for_each(|again| *again = None);
+        });
     }
 }
 
 impl Placement for Here {
     fn wake(&self, wakes: Vec<Wake>) -> BoxFuture<'_, Result<(), PlacementError>> {
-        let is_new = {
-            let mut hands = self.hands();
-            wakes.into_iter().fold(false, |is_new, wake| hands.wake(wake) | is_new)
-        };
-        if is_new {
+        let offered = self.change(|hands| wakes.into_iter().map(|wake| hands.wake(wake)).collect::<Vec<_>>());
+        if offered.contains(&Offered::New) {
             self.woken.notify_one();
         }
         std::future::ready(Ok(())).boxed()
@@ -142,7 +213,7 @@ impl Placement for Here {
         capacity: NodeCapacity,
         leave: BoxFuture<'static, ()>,
     ) -> BoxFuture<'_, Result<(), PlacementError>> {
-        self.hands().room = capacity.room;
+        self.change(|hands| hands.room = capacity.room);
         async move {
             self.hand_over(taker, leave).await;
             Ok(())
@@ -151,7 +222,6 @@ impl Placement for Here {
     }
 
     fn wanted(&self) -> usize {
-        let hands = self.hands();
-        hands.room.saturating_sub(hands.held.len())
+        self.hands().free()
     }
 }

@@ -128,3 +128,26 @@ async fn who_leaves_takes_nothing_more_and_waits_for_what_it_has() {
     served.task.in_time("the end of who leaves").await.unwrap();
     assert_eq!(served.hands.takes.lock().unwrap().clone(), BTreeMap::from([("a".to_owned(), (0, 1))]));
 }
+
+/// S7.62: what a queue brings waits until there is room for it, and is left to others by who leaves.
+#[tokio::test]
+async fn what_is_given_waits_for_room() {
+    let served = served(1).await;
+    served.wake(&["a"]).await;
+    served.hands.taken(&[("a", 1)]).await;
+    served.here.is_full().in_time("it is full").await;
+    served.here.give(Wake::of("a")).in_time("what is in hand needs no room").await;
+    let mut gives = Box::pin(served.here.give(Wake::of("b")));
+    assert!((&mut gives).now_or_never().is_none(), "there is no room");
+    served.hands.let_go.notify_one();
+    served.hands.taken(&[("a", 2)]).await;
+    served.hands.let_go.notify_one();
+    gives.in_time("there is room").await;
+    served.hands.taken(&[("a", 2), ("b", 1)]).await;
+    served.leave.notify_one();
+    wait::asked("it takes nothing more", async || served.here.wanted() == 0).await;
+    assert!(
+        served.here.has_room().now_or_never().is_none()
+            && served.here.give(Wake::of("c")).now_or_never().is_none()
+    );
+}

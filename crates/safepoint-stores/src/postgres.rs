@@ -15,16 +15,18 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
         Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease, NodeRow,
-        OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage, StopIntent, StopRow,
-        StoreFuture, Tenure, Withdrawn, Write,
+        NodeState, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage, StopIntent,
+        StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
 use tokio::sync::oneshot;
 
+mod access;
 mod address;
 mod append;
 mod approvals;
+mod burial;
 mod changes;
 mod column;
 mod core;
@@ -51,6 +53,7 @@ mod tls;
 mod tries;
 mod worker;
 
+pub use access::PostgresAccess;
 use address::Address;
 use append::AppendJob;
 use core::Core;
@@ -187,11 +190,12 @@ impl Store for PostgresStore {
         self.ask(|core| async move { core.join(node).await })
     }
 
-    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, NodeState> {
         let node = node.clone();
         self.ask(|core| async move {
-            node.renewed(core.beat(&node, load).await?);
-            Ok(())
+            let (began, state) = core.beat(&node, load).await?;
+            node.renewed(began);
+            Ok(state)
         })
     }
 

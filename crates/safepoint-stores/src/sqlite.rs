@@ -12,8 +12,8 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due,
         Durability, Environment, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession, NodeLease,
-        NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage, StopIntent,
-        StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        NodeRow, NodeState, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage,
+        StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -227,19 +227,19 @@ impl Store for SqliteStore {
         })
     }
 
-    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, NodeState> {
         let (node, outside, asked) = (node.clone(), self.outside.clone(), AskedAt::now());
         let beaten = self.write_as(Stake::Holds, Durability::Recorded, {
             let id = node.id().clone();
             move |connection, _| {
                 let began = asked.waited();
-                nodes::beat(connection, &id, load, &outside)?;
-                Ok(began)
+                Ok((began, nodes::beat(connection, &id, load, &outside)?))
             }
         });
         Box::pin(async move {
-            node.renewed(beaten.await?);
-            Ok(())
+            let (began, state) = beaten.await?;
+            node.renewed(began);
+            Ok(state)
         })
     }
 

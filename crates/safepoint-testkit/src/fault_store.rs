@@ -19,8 +19,8 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
         DecisionResult, Due, Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession,
-        NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage,
-        StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        NodeLease, NodeRow, NodeState, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval,
+        SessionImage, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -295,7 +295,7 @@ impl Store for FaultStore {
         remove(session: SessionId;) -> ();
         remove_if_at_rest(session: SessionId;) -> bool;
         join(; node: NewNode) -> NodeLease;
-        beat(node: NodeLease; load: u32) -> ();
+        beat(node: NodeLease; load: u32) -> NodeState;
         leave(node: NodeId; how: Leaving) -> ();
         nodes(;) -> Vec<NodeRow>;
         bury(;) -> Vec<NodeId>;

@@ -22,8 +22,8 @@ const CRATES: [(&str, &[&str]); 20] = [
     ("safepoint-stores", &["safepoint"]),
     // A peer may be a command: it lives under the guard. A peer may stream events: there is one decoder of them.
     ("safepoint-remote", &["safepoint", "safepoint-http", "safepoint-models", "safepoint-tools"]),
-    // Which node takes a session up: it names no store.
-    ("safepoint-nodes", &["safepoint"]),
+    // Which node takes a session: of the stores it knows how their database is reached, for a queue there.
+    ("safepoint-nodes", &["safepoint", "safepoint-http", "safepoint-stores"]),
     // Sessions over HTTP: it names no model, no tool and no store.
     ("safepoint-server", &["safepoint", "safepoint-nodes"]),
     ("safepoint-testkit", &["safepoint", "safepoint-nodes"]),

@@ -9,6 +9,7 @@ use super::{
     duration::parse as duration,
     names,
     place::{self, StorePlace},
+    placed::{self, PlacementChoice},
 };
 
 const SERVE: &str = "\
@@ -36,6 +37,9 @@ pub(crate) struct ServeArgs {
     /// How long this server holds its sessions without a word to the store; after its death others take them then. From 2s on; default: 10s
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub(crate) lease: Option<Duration>,
+    /// What brings sessions to the servers of one store: here (each looks itself), graphile (a job queue in the database) or restate=URL (that engine, by its ingress); default: here
+    #[arg(long, value_name = "PLACEMENT", value_parser = placed::parse)]
+    pub(crate) placement: Option<PlacementChoice>,
     /// The file of the tokens; default: tokens.toml beside the config file
     #[arg(long, value_name = "PATH")]
     pub(crate) tokens: Option<PathBuf>,

@@ -9,6 +9,8 @@ pub(super) mod local;
 #[cfg(feature = "serve")]
 mod own;
 #[cfg(feature = "serve")]
+mod placement;
+#[cfg(feature = "serve")]
 mod provider;
 #[cfg(feature = "serve")]
 mod running;

@@ -13,7 +13,10 @@ use toml::Table;
 use url::Url;
 
 use super::config::Config;
-use crate::{args::duration::parse, exit::Usage};
+use crate::{
+    args::{duration::parse, placed::PlacementChoice},
+    exit::Usage,
+};
 
 /// `[server]`.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -28,10 +31,13 @@ pub(crate) struct ServerSettings {
     pub(crate) running: Option<NonZeroUsize>,
     unload: Option<String>,
     drain: Option<String>,
+    /// What brings the sessions that want an owner.
+    pub(crate) placement: Option<PlacementChoice>,
     /// Where it is reached from elsewhere, if another program ends TLS before it.
     pub(crate) public_url: Option<WebAddress>,
     /// The file of the audit log.
     pub(crate) audit: Option<PathBuf>,
+    pub(crate) restate: RestateSettings,
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) webhooks: Vec<WebhookSettings>,
     pub(crate) jwks: Option<JwksSettings>,
@@ -45,6 +51,15 @@ pub(crate) struct JwksSettings {
     pub(crate) url: WebAddress,
     pub(crate) issuer: String,
     pub(crate) audience: String,
+}
+
+/// `[server.restate]`: how that engine reaches this server, if it is the placement.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RestateSettings {
+    pub(crate) listen: Option<SocketAddr>,
+    /// Its public key: what it has not signed is refused.
+    pub(crate) identity_key: Option<String>,
 }
 
 /// An address of the web, as text in the file.

@@ -28,7 +28,7 @@ async fn a_restart_of_the_database_ends_no_turn() {
 async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
     const NAMES: [&str; 3] = ["one", "two", "three"];
     const SESSIONS: usize = 8;
-    let world = World { on_restart: "resume", ..World::new() };
+    let world = World::whose_turns_resume();
     // Commands that end by themselves: what is under way as a node drains may end within its time.
     world.open();
     let mut nodes: Vec<_> = NAMES.iter().map(|name| world.node(name)).collect();

@@ -29,7 +29,7 @@ pub(super) struct World {
     pub(super) cluster: Cluster,
     pub(super) database: String,
     /// What the agents of its nodes do after a restart.
-    pub(super) on_restart: &'static str,
+    on_restart: &'static str,
 }
 
 /// A `safepoint serve` under its own hostname. It ends with this.
@@ -42,7 +42,18 @@ pub(super) struct NodeProcess {
 
 impl World {
     pub(super) fn new() -> Self {
-        let cluster = Cluster::start(&[]);
+        Self::on(Cluster::start(&[]))
+    }
+
+    /// Whose agents resume what was cut, wherever their session is opened.
+    pub(super) fn whose_turns_resume() -> Self {
+        let mut world = Self::new();
+        world.on_restart = "resume";
+        world
+    }
+
+    /// Over this server.
+    pub(super) fn on(cluster: Cluster) -> Self {
         let database = format!("postgres://postgres:secret@127.0.0.1:{}/postgres", cluster.port);
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("effect"), EFFECT).unwrap();
@@ -178,6 +189,24 @@ impl World {
     }
 }
 
+impl Drop for World {
+    /// What the nodes of a test that failed said.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        for entry in fs::read_dir(self.folder.path()).into_iter().flatten().flatten() {
+            if entry.path().extension().is_some_and(|end| end == "log") {
+                println!(
+                    "{}: {}",
+                    entry.path().display(),
+                    fs::read_to_string(entry.path()).unwrap_or_default()
+                );
+            }
+        }
+    }
+}
+
 impl NodeProcess {
     fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
@@ -252,11 +281,15 @@ impl NodeProcess {
         begun
     }
 
-    /// What became of a session's item, once that is at rest.
+    /// What became of a session's item, once that is at rest: one request waits for a bounded time.
     pub(super) async fn outcome(&self, session: &str, item: u64) -> Value {
-        let (status, item) = self.get(&format!("/v1/sessions/{session}/items/item-{item}?wait=rest")).await;
-        assert_eq!(status, 200, "{item}");
-        item["outcome"].clone()
+        let look = async || {
+            let (status, item) =
+                self.get(&format!("/v1/sessions/{session}/items/item-{item}?wait=rest")).await;
+            assert_eq!(status, 200, "{item}");
+            if item["state"] == "rest" { Ok(item["outcome"].clone()) } else { Err(item) }
+        };
+        wait::asked(format_args!("item {item} of {session} is at rest, says {}", self.name), look).await
     }
 
     /// Goes on with the turn that was cut, to its end.

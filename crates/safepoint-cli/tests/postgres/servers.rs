@@ -8,14 +8,19 @@ use serde_json::{Value, json};
 use super::world::{Server, World, said};
 
 /// A session of this server in which a command runs, by its id.
-async fn begun(server: &Server) -> String {
+pub(super) async fn begun(server: &Server) -> String {
+    asked(server, "run: sleep 600").await
+}
+
+/// A new session of this server with this text, by its id.
+pub(super) async fn asked(server: &Server, text: &str) -> String {
     let url = format!("{}/v1/sessions", server.url).parse().unwrap();
     let token = fs::read_to_string(&server.token).unwrap();
     let asked = safepoint_http::shared().unwrap().post(&url);
     let asked =
         asked.header(http::header::AUTHORIZATION, format!("Bearer {}", token.trim()).parse().unwrap());
     let asked = asked.header(http::header::CONTENT_TYPE, "application/json".parse().unwrap());
-    let body = json!({"item": {"text": "run: sleep 600"}});
+    let body = json!({"item": {"text": text}});
     let made = asked.body(body.to_string()).send().in_time("a session").await.unwrap();
     assert_eq!(made.status(), 201);
     let made: Value = serde_json::from_slice(&made.bytes().await.unwrap()).unwrap();
@@ -23,13 +28,13 @@ async fn begun(server: &Server) -> String {
 }
 
 /// What `sessions ls` says of it.
-async fn row(world: &World, session: &str) -> Value {
+pub(super) async fn row(world: &World, session: &str) -> Value {
     let listed = world.does(&["sessions", "ls", "--json"]).await.lines();
     listed.into_iter().find(|line| line["session"] == session).unwrap_or_default()
 }
 
 /// Waits until its command runs.
-async fn runs(world: &World, session: &str) {
+pub(super) async fn runs(world: &World, session: &str) {
     let look = || async {
         let traced = world.does(&["trace", session, "--json"]).await.lines();
         let is_call = |line: &Value| line["type"] == "call" && line["ended_at"].is_null();

@@ -53,6 +53,14 @@ impl World {
         Self { folder: tempfile::tempdir().unwrap(), database }
     }
 
+    /// Runs statements in the database.
+    #[cfg(feature = "graphile")]
+    pub(super) fn sql(&self, statements: &str) {
+        let mut command = Cluster::shared().command("psql");
+        let ran = command.args([&self.database, "--quiet", "--command", statements]).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+    }
+
     pub(super) fn file(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
@@ -126,6 +134,13 @@ impl Server {
     pub(super) fn end(mut self) {
         kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
         assert!(self.process.wait().unwrap().success());
+    }
+
+    /// Ends it as a crash does.
+    #[cfg(feature = "graphile")]
+    pub(super) fn kill(mut self) {
+        kill_process(Pid::from_child(&self.process), Signal::KILL).unwrap();
+        self.process.wait().unwrap();
     }
 
     /// Waits until it has ended by itself.

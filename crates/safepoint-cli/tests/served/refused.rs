@@ -155,3 +155,21 @@ async fn a_stop_that_is_not_answered_stops_the_session() {
     assert!(what[0].contains("\"turn\"") && what[1].contains("\"session\""), "{what:?}");
     world.end().await;
 }
+
+/// S7.70: a build with a server and without a placement says how one with it is built.
+#[cfg(all(feature = "serve", not(feature = "graphile"), not(feature = "restate")))]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_placement_that_this_build_has_not_is_refused() {
+    let world = World::of(says([Reply::text("x")]).build()).await;
+    let (store, tokens) = (world.file("own.db"), world.file("own.toml"));
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--store", &store, "--tokens", &tokens, "--placement"];
+    for (placement, feature) in [("graphile", "graphile"), ("restate=http://localhost:8080", "restate")] {
+        let refused = said(world.binary(&[&serve[..], &[placement]].concat())).await;
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(&format!("--features {feature}")), "{refused:?}");
+    }
+    let refused = said(world.binary(&[&serve[..], &["there"]].concat())).await;
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("`here`"), "{refused:?}");
+    world.end().await;
+}

@@ -8,8 +8,6 @@ use std::{
 
 use futures_util::future::{Either, join, select};
 use safepoint::{
-    ids::NodeId,
-    raw::store::NodeState,
     session::Node,
     store::{Error, NewNode, OwnerProcess, Store},
 };
@@ -21,8 +19,6 @@ use tokio::{
 
 use super::{HostState, takeup::leaving};
 
-/// How often it is looked whether the node is to drain.
-const LOOK: Duration = Duration::from_secs(1);
 /// How long the store may take.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long it is waited before the next attempt to join again. Its name is free once its old node was buried.
@@ -100,8 +96,8 @@ pub(super) async fn keep(host: Weak<HostState>, as_what: Membership) {
 
 async fn be_a_node(host: &Weak<HostState>, as_what: Membership) {
     loop {
-        let Some(Joined { lost, burials, id, store }) = joined(host).await else { return };
-        let watched = join(watch_for_drain(host, &store, &id), pass_burials_on(host, burials));
+        let Some(Joined { lost, drain_asked, burials, store }) = joined(host).await else { return };
+        let watched = join(pass_drain_on(host, drain_asked), pass_burials_on(host, burials));
         // The loss first. What is watched is watched again of the next node.
         match select(pin!(lost), pin!(watched)).await {
             Either::Left((_why, _)) => {}
@@ -118,21 +114,23 @@ async fn be_a_node(host: &Weak<HostState>, as_what: Membership) {
 }
 
 /// What is watched of a node.
-struct Joined<L> {
+struct Joined<L, D> {
     /// What ends it.
     lost: L,
+    drain_asked: D,
     burials: watch::Receiver<()>,
-    id: NodeId,
     store: Arc<dyn Store>,
 }
 
 /// The node that the host is; `None` once it is none.
-async fn joined(host: &Weak<HostState>) -> Option<Joined<impl Future<Output = Error> + use<>>> {
+async fn joined(
+    host: &Weak<HostState>,
+) -> Option<Joined<impl Future<Output = Error> + use<>, impl Future<Output = ()> + use<>>> {
     let host = host.upgrade()?;
     let node = host.node.read().await;
     let node = node.as_ref()?;
     let store = Arc::clone(&host.store);
-    Some(Joined { lost: node.lost(), burials: node.burials(), id: node.id().clone(), store })
+    Some(Joined { lost: node.lost(), drain_asked: node.asked_to_drain(), burials: node.burials(), store })
 }
 
 /// What was held by a node that this one declared dead is looked for at once.
@@ -143,15 +141,11 @@ async fn pass_burials_on(host: &Weak<HostState>, mut burials: watch::Receiver<()
     }
 }
 
-/// Asks the host to drain once the store says that its node is to; returns once the host is gone.
-async fn watch_for_drain(host: &Weak<HostState>, store: &Arc<dyn Store>, id: &NodeId) {
-    loop {
-        sleep(LOOK).await;
-        let Ok(Ok(nodes)) = timeout(ANSWER, store.nodes()).await else { continue };
-        let Some(host) = host.upgrade() else { return };
-        if nodes.iter().any(|row| row.node.id == *id && row.state == NodeState::Draining) {
-            host.ask_drain();
-        }
+/// Asks the host to drain once that is asked of its node.
+async fn pass_drain_on(host: &Weak<HostState>, drain_asked: impl Future<Output = ()>) {
+    drain_asked.await;
+    if let Some(host) = host.upgrade() {
+        host.ask_drain();
     }
 }
 

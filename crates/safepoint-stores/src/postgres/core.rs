@@ -16,6 +16,7 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     address::Address,
+    burial::LastSeen,
     column::stored_time,
     failure::Failure,
     lock,
@@ -38,6 +39,7 @@ pub(super) struct Core {
     pub(super) rooms: Rooms,
     pub(super) seats: Seats,
     pub(super) owners: Owners,
+    pub(super) last_seen: LastSeen,
     worker: WeakWorker,
     /// Changes whenever this handle has written for others, or was notified.
     pub(super) nudges: watch::Sender<u64>,
@@ -54,6 +56,7 @@ impl Core {
             rooms,
             seats: Seats::default(),
             owners: Owners::default(),
+            last_seen: LastSeen::default(),
             worker,
             nudges: watch::Sender::new(0),
             noticed: Mutex::default(),

@@ -9,10 +9,11 @@ use safepoint::{
 use tokio_postgres::Row;
 
 use super::{
+    burial::{JudgedNode, judged_values},
     column::{count, int, stored, stored_time, text},
     core::{Core, no_row},
     limits::made_up,
-    nodes::{JudgedNode, judged_values, unreadable},
+    nodes::unreadable,
     plan::names,
     seats::{FoundSeat, JournalEnd, SEAT},
     tries::{Again, Tries},

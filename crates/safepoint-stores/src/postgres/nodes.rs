@@ -1,24 +1,20 @@
 //! Nodes: who may hold sessions, and until when.
-//!
-//! Whether a node may be buried is judged here, by its row, the database's clock, and what this machine knows of its process. The
-//! function that buries it does so only if the row is still the one that was judged.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use jiff::Timestamp;
 use safepoint::{
     ids::NodeId,
-    raw::store::{Leaving, Liveness, NodeLease, NodeRow, NodeState, Since},
+    raw::store::{Leaving, NodeLease, NodeRow, NodeState, Since},
     store::{Error, NewNode, OwnerProcess},
 };
 use tokio_postgres::Row;
 
 use super::{
+    burial::{JudgedNode, judged_values},
     column::{count, in_micros, int, small, span, stored, text},
     core::{Core, Values, no_row},
     failure::Failure,
     limits,
-    options::StoreClock,
     tries::{Again, Tries},
 };
 
@@ -72,107 +68,10 @@ pub(super) fn state(code: i16) -> NodeState {
     }
 }
 
-/// A node that may be buried, as it was when that was judged.
-#[derive(Clone, Debug)]
-pub(super) struct JudgedNode {
-    pub(super) id: String,
-    pub(super) expires: Timestamp,
-    pub(super) until: Option<i64>,
-}
-
-/// The three values of a node that was judged, or nulls.
-pub(super) type JudgedValues = (Option<String>, Option<Timestamp>, Option<i64>);
-
-pub(super) fn judged_values(judged: Option<JudgedNode>) -> JudgedValues {
-    match judged {
-        Some(JudgedNode { id, expires, until }) => (Some(id), Some(expires), until),
-        None => (None, None, None),
-    }
-}
-
-/// A node, and what the database said of the time then.
-pub(super) struct SeenNode {
-    pub(super) row: NodeRow,
-    now: Timestamp,
-    /// How long the server has run.
-    up: Duration,
-}
-
-impl SeenNode {
-    /// As one that may be buried, if it may.
-    fn judged(&self, core: &Core) -> Option<JudgedNode> {
-        let outside = &core.options.outside;
-        let now = self.now;
-        let at_that_time =
-            safepoint::raw::store::Environment { clock: Arc::new(move || now), ..outside.clone() };
-        if !self.row.may_be_buried(&at_that_time) {
-            return None;
-        }
-        let is_proven = (outside.witness)(&self.row.node.owner) == Liveness::Dead;
-        let could_beat = self.row.node.ttl.saturating_add(outside.margin);
-        let is_late = match core.options.clock {
-            // Since the last time at which a node may not have reached the database, each could beat.
-            StoreClock::Database => self.up > could_beat && core.rooms.identity.is_calm_for(could_beat),
-            StoreClock::Environment => true,
-        };
-        (is_proven || is_late).then(|| JudgedNode {
-            id: stored(self.row.node.id.as_str()).into_owned(),
-            expires: self.row.expires,
-            until: self.row.until.map(in_micros),
-        })
-    }
-}
-
 impl Core {
-    /// The nodes of which this is so, in the order in which they joined.
-    async fn seen(&self, filter: &str, value: &str) -> Result<Vec<SeenNode>, Error> {
-        let sql = format!(
-            "SELECT {NODE}, coalesce($1, clock_timestamp()), \
-             (extract(epoch FROM clock_timestamp() - pg_postmaster_start_time()) * 1000000)::bigint \
-             FROM nodes n WHERE n.state < 2 AND {filter} ORDER BY n.key"
-        );
-        let now = self.now();
-        let rows = self.look(&sql, &[&now, &value]).await?;
-        let read = |row: &Row| {
-            let (now, up) = (row.try_get(NODE_COLUMNS)?, span(row.try_get(NODE_COLUMNS + 1)?));
-            Ok(node(row, 0)?.map(|row| SeenNode { row, now, up }))
-        };
-        rows.iter().filter_map(|row| read(row).transpose()).collect::<Result<_, _>>().map_err(unreadable)
-    }
-
-    /// The node, and as one that may be buried, if it may; `None` if it is not present any more.
-    pub(super) async fn judge_node(
-        &self,
-        stored_id: &str,
-    ) -> Result<Option<(NodeRow, Option<JudgedNode>)>, Error> {
-        let seen = self.seen("n.id = $2", stored_id).await?;
-        Ok(seen.into_iter().next().map(|seen| {
-            let judged = seen.judged(self);
-            (seen.row, judged)
-        }))
-    }
-
     pub(super) async fn nodes(&self) -> Result<Vec<NodeRow>, Error> {
         let rows = self.look(&format!("SELECT {NODE} FROM nodes n ORDER BY n.key"), &[]).await?;
         rows.iter().filter_map(|row| node(row, 0).transpose()).collect::<Result<_, _>>().map_err(unreadable)
-    }
-
-    pub(super) async fn bury(&self) -> Result<Vec<NodeId>, Error> {
-        const CALL: &str = "SELECT bury_1($1, $2, $3, $4)";
-        let seen = self.seen("$2::text IS NOT NULL", "").await?;
-        let dead: Vec<JudgedNode> = seen.iter().filter_map(|seen| seen.judged(self)).collect();
-        // Most looks find none, and write nothing.
-        if dead.is_empty() {
-            return Ok(Vec::new());
-        }
-        let ids: Vec<&str> = dead.iter().map(|dead| dead.id.as_str()).collect();
-        let expires: Vec<Timestamp> = dead.iter().map(|dead| dead.expires).collect();
-        let untils: Vec<Option<i64>> = dead.iter().map(|dead| dead.until).collect();
-        let now = self.now();
-        let call = (CALL, &[&ids as _, &expires as _, &untils as _, &now as _][..]);
-        let row = self.row(&self.rooms.short, Again::Never, call).await?;
-        let buried: Vec<String> = row.try_get(0).map_err(unreadable)?;
-        Ok(buried.into_iter().map(|id| NodeId::from(text(id))).collect())
     }
 
     pub(super) async fn join(&self, new: NewNode) -> Result<NodeLease, Error> {
@@ -250,9 +149,9 @@ impl Core {
         (self.options.outside.uptime)(owner).map(|up| in_micros(up.saturating_add(ttl)))
     }
 
-    pub(super) async fn beat(&self, lease: &NodeLease, load: u32) -> Result<Since, Error> {
+    pub(super) async fn beat(&self, lease: &NodeLease, load: u32) -> Result<(Since, NodeState), Error> {
         const BEAT: &str = "UPDATE nodes SET expires = coalesce($4, clock_timestamp()) + ttl * interval '1 microsecond', until = $2, \
-             load = $3 WHERE id = $1 AND state < 2 RETURNING set_config('synchronous_commit', 'off', true)";
+             load = $3 WHERE id = $1 AND state < 2 RETURNING state, set_config('synchronous_commit', 'off', true)";
         let (node, ttl) = (lease.id(), lease.ttl());
         let buried = || Error::Buried(node.clone());
         let id = stored(node.as_str());
@@ -273,11 +172,13 @@ impl Core {
             let load = i64::from(load);
             let beat = (BEAT, &[&id as _, &until as _, &load as _, &now as _][..]);
             match self.once(&self.rooms.short, &tries, beat).await {
-                Ok(rows) if rows.is_empty() => {
-                    self.forget(node);
-                    return Err(buried());
+                Ok(rows) => {
+                    let Some(row) = rows.first() else {
+                        self.forget(node);
+                        return Err(buried());
+                    };
+                    return Ok((began, state(row.try_get(0).map_err(unreadable)?)));
                 }
-                Ok(_) => return Ok(began),
                 Err(failure) => tries.after(failure).await?,
             }
         }

@@ -134,7 +134,7 @@ impl Append<'_> {
         if bytes.len() < LARGE {
             insert.execute(params![place, path, kind, version, bytes, chain.as_bytes()])?;
         } else {
-            let [of_bytes, of_chain] = [bytes, chain.as_bytes()].map(|all| ZeroBlob(all.len() as u64));
+            let (of_bytes, of_chain) = (space_for(bytes)?, space_for(chain.as_bytes())?);
             insert.execute(params![place, path, kind, version, of_bytes, of_chain])?;
             self.fill(place, "bytes", bytes)?;
             self.fill(place, "chain", chain.as_bytes())?;
@@ -153,4 +153,11 @@ impl Append<'_> {
         }
         Ok(blob.close()?)
     }
+}
+
+/// A column with space for these. The size has another type in each release of `rusqlite` that may be used.
+fn space_for(bytes: &[u8]) -> Result<ZeroBlob, Fail> {
+    let size = bytes.len().try_into();
+    let size = size.map_err(|too_large| rusqlite::Error::ToSqlConversionFailure(Box::new(too_large)))?;
+    Ok(ZeroBlob(size))
 }

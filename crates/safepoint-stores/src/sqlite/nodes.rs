@@ -149,13 +149,13 @@ pub(super) fn beat(
     id: &NodeId,
     load: u32,
     outside: &Environment,
-) -> Result<(), Fail> {
+) -> Result<NodeState, Fail> {
     const UPDATE: &str = "UPDATE nodes SET expires = ?2, until = ?3, load = ?4 WHERE id = ?1";
     let mut found = must_be_present(connection, id)?;
     found.renew(outside);
     let (expires, until) = (micros(found.expires), found.until.map(in_micros));
     connection.prepare_cached(UPDATE)?.execute(params![id.as_str(), expires, until, load])?;
-    Ok(())
+    Ok(found.state)
 }
 
 /// The node, if it may hold sessions.

@@ -87,7 +87,7 @@ fn shown(value: &Value) -> String {
 
 fn lines(connection: &Connection, query: &str) -> Vec<String> {
     let mut statement = connection.prepare(query).unwrap();
-    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
     let row = |row: &rusqlite::Row<'_>| {
         let fields = columns
             .iter()

@@ -11,8 +11,8 @@ use safepoint::{
     raw::store::{
         Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
         DecisionResult, Due, Durability, InboxRow, Lease, Leaving, NewDecision, NewItem, NewSession,
-        NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage, Since,
-        StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
+        NodeLease, NodeRow, NodeState, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval,
+        SessionImage, Since, StopIntent, StopRow, StoreFuture, Tenure, Withdrawn, Write,
     },
     store::{Error, NewNode, SessionRow, Store},
 };
@@ -126,14 +126,14 @@ impl Store for WireStore {
         .boxed()
     }
 
-    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, NodeState> {
         let (since, node) = (Since::now(), node.clone());
         let theirs = StoreSite::theirs(&node);
         let beats = self.ask("ask beat", move |site, _| {
             let store = site.store();
             async move { store.beat(&theirs, load).await }.boxed()
         });
-        beats.map(move |beaten| beaten.map(|()| node.renewed(since))).boxed()
+        beats.map(move |beaten| beaten.inspect(|_state| node.renewed(since))).boxed()
     }
 
     fn leave(&self, node: &NodeId, how: Leaving) -> StoreFuture<'_, ()> {

@@ -87,7 +87,7 @@ async fn one_beat_renews_all(bed: &Bed) -> Result<(), BrokenStore> {
     // Past the lease and the margin, if it were not renewed in between.
     for _ in 0..3 {
         bed.time.pass(TTL);
-        bed.store.beat(&node, 3).await?;
+        same("it serves", bed.store.beat(&node, 3).await?, NodeState::Serving)?;
     }
     same("no node is dead", bed.other.bury().await?, vec![])?;
     for lease in &held {
@@ -154,7 +154,7 @@ async fn who_drains_takes_nothing(bed: &Bed) -> Result<(), BrokenStore> {
     let drains = |error: &Error| matches!(error, Error::Draining(id) if id == node.id());
     refused("taking one", bed.store.acquire(&free, &node).await, drains)?;
     bed.append(&lease, a_record("what it holds it may write")).await?;
-    bed.store.beat(&node, 1).await?;
+    same("its beat learns of it", bed.store.beat(&node, 1).await?, NodeState::Draining)?;
     let other = bed.take(&held, 2).await;
     refused("it holds on", other, |error| matches!(error, Error::Held(_, held) if held.owner == owner(1)))?;
     bed.store.leave(node.id(), Leaving::Gone).await?;

@@ -121,9 +121,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// [buried](Self::bury) is buried first; another one is [`Error::NodeExists`].
     fn join(&self, node: NewNode) -> StoreFuture<'_, NodeLease>;
 
-    /// Renews the node's lease, and with it all that it holds, for the full time from now; a lease that is over too.
-    /// [`Error::Buried`] once the node was buried or left.
-    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()>;
+    /// Renews the node's lease, and with it all that it holds, for the full time from now; a lease that is over too. The answer says
+    /// whether it serves, or was asked to drain. [`Error::Buried`] once the node was buried or left.
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, NodeState>;
 
     /// The node takes nothing more, or is gone; any process may ask that it drains. What a node that is gone still held
     /// wants an owner. A node that was buried or left before stays as it is.

@@ -28,7 +28,7 @@ use super::{
     stop::SessionStop,
 };
 use crate::{
-    contract::store::{self, Error, Leaving, NewNode, NodeLease, OwnerProcess, Rest, Store},
+    contract::store::{self, Error, Leaving, NewNode, NodeLease, NodeState, OwnerProcess, Rest, Store},
     sync::{Mutex, callback},
     value::ids::{NodeId, SessionId},
 };
@@ -119,6 +119,20 @@ impl Node {
         }
     }
 
+    /// Waits until the store says that this node was asked to drain, by whichever process ([`Store::leave`]). After a
+    /// [`drain`](Self::drain), or once the node is lost, it may not return.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub fn asked_to_drain(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut asked = self.member.drain_asked.subscribe();
+        async move {
+            if asked.wait_for(|is_asked| *is_asked).await.is_err() {
+                pending().await
+            }
+        }
+    }
+
     /// What changes when this node has declared others dead: what they held is due now.
     #[must_use]
     pub fn burials(&self) -> watch::Receiver<()> {
@@ -196,6 +210,8 @@ pub(super) struct Member {
     lost: OnceLock<Error>,
     has_left: AtomicBool,
     over: watch::Sender<bool>,
+    /// Whether the store says that it was asked to drain.
+    drain_asked: watch::Sender<bool>,
     /// Changes when it has declared others dead.
     buried: watch::Sender<()>,
 }
@@ -217,6 +233,7 @@ impl Member {
             lost: OnceLock::new(),
             has_left: AtomicBool::new(false),
             over: watch::Sender::new(false),
+            drain_asked: watch::Sender::new(false),
             buried: watch::Sender::new(()),
         }))
     }
@@ -321,7 +338,9 @@ impl Member {
     pub(super) async fn renew(&self) -> Result<(), Error> {
         self.is_usable()?;
         let load = u32::try_from(*self.held.borrow()).unwrap_or(u32::MAX);
-        self.store.beat(&self.lease, load).await?;
+        if self.store.beat(&self.lease, load).await? == NodeState::Draining {
+            self.drain_asked.send_replace(true);
+        }
         // Commands of the sessions end by what their listeners learn.
         let listeners: Vec<OnLease> =
             self.seats.lock().values().filter_map(|seat| seat.on_lease.clone()).collect();

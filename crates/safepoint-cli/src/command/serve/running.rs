@@ -17,6 +17,7 @@ use super::{
     agents::{ServedAgent, WantedAgent, WantedAgents, wanted},
     hooks,
     own::{OwnToken, own_file},
+    placement::placed,
     provider, tokens,
 };
 use crate::{
@@ -74,6 +75,7 @@ async fn begin(args: &ServeArgs) -> anyhow::Result<BegunHost> {
     if let Some(unload) = of_server.unload()? {
         builder = builder.unload(unload);
     }
+    builder = placed(builder, args.placement.as_ref(), &of_server, args.store.as_ref()).await?;
     for settings in &of_server.webhooks {
         builder = builder.webhook(hooks::webhook(settings)?);
     }

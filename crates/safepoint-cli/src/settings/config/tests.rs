@@ -1,10 +1,11 @@
 //! The golden config file: every key and every word that a config file may have, read since it was first written so.
 //! `Commands` with its `Env` and its `SandboxSwitch`, `Servers` with each `Entry` and its `Spoken`, each `StartMode` and `Restart`, `Written` rules with each `RuleWord`,
-//! the `Theme`, `Notify`, each `OwnPrice`, the `ServerSettings` with `TlsFiles`, `JwksSettings`, each `WebhookSettings`, `WebAddress`, `HostName` and `PageOrigin`.
+//! the `Theme`, `Notify`, each `OwnPrice`, the `ServerSettings` with `TlsFiles`, `JwksSettings`, each `WebhookSettings`, `WebAddress`, `HostName`, `PageOrigin`, each `PlacementChoice` and the `RestateSettings`.
 
 use std::path::Path;
 
 use super::*;
+use crate::args::placed::PlacementChoice;
 
 /// Every field is named: a new one does not compile until a developer extends this test.
 #[test]
@@ -80,6 +81,9 @@ fn is_whole(server: &ServerSettings) {
     let [hook] = &server.webhooks[..] else { panic!("there is one webhook") };
     assert_eq!((hook.url.0.scheme(), &*hook.secret_env, hook.private), ("https", "HOOK_SECRET", false));
     assert!(server.unload().unwrap().is_some() && server.drain().unwrap().is_some());
+    assert_eq!(server.placement, Some(PlacementChoice::Graphile));
+    let restate = &server.restate;
+    assert!(restate.listen.is_some() && restate.identity_key.is_some());
 }
 
 /// Words that stand for a choice.
@@ -97,6 +101,7 @@ fn every_word_is_read() {
         ("notify", ["osc9", "osc777", "off"]),
         ("commands.sandbox", ["on", "off", "off"]),
         ("theme", ["light", "dark", "dark"]),
+        ("server.placement", ["here", "graphile", "restate=http://localhost:8080"]),
     ] {
         for word in words {
             let text = format!("{key} = \"{word}\"");

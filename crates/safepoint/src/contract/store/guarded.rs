@@ -14,8 +14,8 @@ use jiff::Timestamp;
 use super::{
     Among, Appended, ApprovalCursor, ApprovalRow, Cause, ChainCheck, Change, ChangeStream, Changes,
     DecisionResult, Due, Durability, Error, InboxRow, Lease, Leaving, NewDecision, NewItem, NewNode,
-    NewSession, NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval, SessionImage,
-    SessionRow, StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write,
+    NewSession, NodeLease, NodeRow, NodeState, OverImage, Page, PageCursor, Pushed, Rest, SessionApproval,
+    SessionImage, SessionRow, StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write,
 };
 use crate::{
     sync::callback::{self, Foreign, Panicked},
@@ -112,7 +112,7 @@ impl Store for Foreign<dyn Store> {
         change(self, |store| store.join(node))
     }
 
-    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, NodeState> {
         let node = node.clone();
         change(self, move |store| store.beat(&node, load))
     }

@@ -16,8 +16,9 @@ use crate::value::ids::{ApprovalId, NodeId, SessionId};
 use super::{
     Among, ApprovalCursor, ApprovalRow, ChainCheck, ChangeStream, Changes, DecisionResult, Due, Durability,
     Environment, Error, InboxRow, JournalEntry, Lease, Leaving, NewDecision, NewItem, NewNode, NewSession,
-    NodeLease, NodeRow, OverImage, Page, PageCursor, Pushed, Record, Rest, SessionApproval, SessionImage,
-    SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write, journal::Appended,
+    NodeLease, NodeRow, NodeState, OverImage, Page, PageCursor, Pushed, Record, Rest, SessionApproval,
+    SessionImage, SessionRow, Since, StopIntent, StopRow, Store, StoreFuture, Tenure, Withdrawn, Write,
+    journal::Appended,
 };
 
 mod append;
@@ -220,10 +221,10 @@ impl Store for MemoryStore {
         ready(self.state.lock().join(node, &self.outside).map(|()| lease))
     }
 
-    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, ()> {
+    fn beat(&self, node: &NodeLease, load: u32) -> StoreFuture<'_, NodeState> {
         let began = Since::now();
         let beaten = self.state.lock().beat(node.id(), load, &self.outside);
-        ready(beaten.map(|()| node.renewed(began)))
+        ready(beaten.inspect(|_state| node.renewed(began)))
     }
 
     fn leave(&self, node: &NodeId, how: Leaving) -> StoreFuture<'_, ()> {

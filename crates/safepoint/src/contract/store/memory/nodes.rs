@@ -132,11 +132,11 @@ impl MemoryState {
         Ok(())
     }
 
-    pub(super) fn beat(&mut self, id: &NodeId, load: u32, outside: &Environment) -> Result<(), Error> {
+    pub(super) fn beat(&mut self, id: &NodeId, load: u32, outside: &Environment) -> Result<NodeState, Error> {
         let member = self.members.present(id)?;
         member.row.renew(outside);
         member.row.load = load;
-        Ok(())
+        Ok(member.row.state)
     }
 
     pub(super) fn leave(&mut self, id: &NodeId, how: Leaving, now: Timestamp) {

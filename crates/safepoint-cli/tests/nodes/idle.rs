@@ -1,0 +1,57 @@
+//! What a node asks of its database while nothing happens.
+
+use std::time::{Duration, Instant};
+
+use safepoint_testkit::wait;
+
+use super::world::World;
+use crate::cluster::Cluster;
+
+/// How many statements a second a node may ask at rest.
+const MOST: f64 = 8.0;
+/// How long they are counted.
+const WINDOW: Duration = Duration::from_secs(8);
+
+/// S7.66: a node at rest asks the database at most eight statements a second, however many sessions it has open.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_at_rest_asks_little() {
+    const COUNT: &str =
+        "SELECT coalesce(sum(calls), 0) FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%'";
+    const EACH: &str = "SELECT calls, left(query, 90) FROM pg_stat_statements ORDER BY calls DESC LIMIT 8";
+    let world = World::on(Cluster::start(&["shared_preload_libraries = 'pg_stat_statements'"]));
+    let one = world.node("one");
+    let sessions = one.run(&world, 10).await;
+    world.open();
+    for session in &sessions {
+        assert_eq!(one.outcome(session, 1).await, "completed");
+    }
+    asked(&world, "CREATE EXTENSION pg_stat_statements");
+    let counted = || asked(&world, COUNT).trim().parse::<f64>().unwrap();
+    // What the turns have still to write is not counted: it is waited until a second has none of it.
+    let second = async || {
+        let before = counted();
+        passed(Duration::from_secs(1)).await;
+        let asked = counted() - before;
+        if asked < 2.0 * MOST { Ok(()) } else { Err(asked) }
+    };
+    wait::asked("the node is at rest", second).await;
+    let (before, began) = (counted(), Instant::now());
+    passed(WINDOW).await;
+    let rate = (counted() - before) / began.elapsed().as_secs_f64();
+    println!("a node at rest asks {rate:.1} statements a second");
+    assert!(rate <= MOST, "{rate:.1} statements a second: {}", asked(&world, EACH));
+}
+
+async fn passed(time: Duration) {
+    let began = Instant::now();
+    wait::so("a time has passed", || began.elapsed() >= time).await;
+}
+
+/// What the database says to this.
+fn asked(world: &World, sql: &str) -> String {
+    let mut command = world.cluster.command("psql");
+    command.args([&world.database, "-Atqc", sql]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
