@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 use safepoint::store::Error;
 use tokio::sync::oneshot;
 
-use super::{link::Link, site::StoreSite};
+use super::{link::NodeLink, site::StoreSite};
 use crate::sync::lock;
 
-type Does<T> = Box<dyn FnOnce(&StoreSite, &Link) -> BoxFuture<'static, Result<T, Error>> + Send>;
+type Does<T> = Box<dyn FnOnce(&StoreSite, &NodeLink) -> BoxFuture<'static, Result<T, Error>> + Send>;
 
 /// A request that is done once, however often it arrives.
 #[derive(Clone)]
@@ -29,13 +29,18 @@ enum OnceState<T> {
 
 impl<T: Clone + Send + 'static> Once<T> {
     pub(super) fn new(
-        does: impl FnOnce(&StoreSite, &Link) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
+        does: impl FnOnce(&StoreSite, &NodeLink) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> Self {
         Self(Arc::new(Mutex::new(OnceState::New(Box::new(does)))))
     }
 
     /// The answer; does the request if no message of it has arrived before.
-    async fn answer(&self, site: &StoreSite, link: &Link, name: &'static str) -> Option<Result<T, Error>> {
+    async fn answer(
+        &self,
+        site: &StoreSite,
+        link: &NodeLink,
+        name: &'static str,
+    ) -> Option<Result<T, Error>> {
         let does = {
             let mut state = lock(&self.0);
             match &*state {
@@ -77,7 +82,7 @@ impl<T> fmt::Debug for Once<T> {
 /// A message on its way.
 pub(super) struct Delivery<T> {
     pub(super) site: Arc<StoreSite>,
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<NodeLink>,
     pub(super) name: &'static str,
     pub(super) once: Once<T>,
     pub(super) answers: oneshot::Sender<Result<T, Error>>,

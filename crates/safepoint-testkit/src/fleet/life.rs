@@ -14,7 +14,7 @@ use safepoint::{
 use safepoint_nodes::{Here, NodeCapacity, Placement, PlacementError, Taker, Wake, wake_due};
 use tokio::{sync::oneshot, time::sleep};
 
-use super::{TTL, dice::Dice, judge::Judge, link::Link, site::DAY, wire::WireStore};
+use super::{TTL, dice::Dice, judge::Judge, link::NodeLink, site::DAY, wire::WireStore};
 use crate::sync::lock;
 
 /// How long a process waits before it joins again.
@@ -24,11 +24,11 @@ const DRAIN: Duration = Duration::from_secs(4);
 
 /// Makes what takes sessions on a node that has joined.
 pub(super) type MakesTaker =
-    Arc<dyn Fn(Arc<dyn Store>, Arc<Node>, Arc<Link>) -> Arc<dyn Taker> + Send + Sync>;
+    Arc<dyn Fn(Arc<dyn Store>, Arc<Node>, Arc<NodeLink>) -> Arc<dyn Taker> + Send + Sync>;
 
 /// A node's process.
 pub(super) struct Life {
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<NodeLink>,
     pub(super) store: WireStore,
     pub(super) judge: Arc<Judge>,
     pub(super) taker: MakesTaker,

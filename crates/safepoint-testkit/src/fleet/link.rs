@@ -23,7 +23,7 @@ const DELAY: (Duration, Duration) = (Duration::from_micros(200), Duration::from_
 
 /// The network and the machine of one node.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct NodeLink {
     pub(super) number: usize,
     dice: Dice,
     loss: u32,
@@ -43,7 +43,7 @@ struct LinkState {
     seats: BTreeMap<SessionId, Arc<Notify>>,
 }
 
-impl Link {
+impl NodeLink {
     pub(super) fn new(number: usize, seed: u64, loss: u32, machine: SimulatedMachine) -> Self {
         let now = Instant::now();
         let state = LinkState {

@@ -15,7 +15,7 @@ use safepoint::{
 use safepoint_nodes::{TakeResult, Taker, Wake};
 use tokio::{sync::Notify, time::sleep};
 
-use super::{dice::Dice, effect::Effect, judge::Judge, link::Link};
+use super::{dice::Dice, effect::Effect, judge::Judge, link::NodeLink};
 
 /// How much of a lease an effect needs (S7.4).
 const NEEDED: Duration = Duration::from_millis(500);
@@ -26,7 +26,7 @@ const AGAIN: Duration = Duration::from_millis(100);
 pub(super) struct ScriptedOwner {
     pub(super) store: Arc<dyn Store>,
     pub(super) node: Arc<Node>,
-    pub(super) link: Arc<Link>,
+    pub(super) link: Arc<NodeLink>,
     pub(super) judge: Arc<Judge>,
     pub(super) dice: Arc<Dice>,
     pub(super) longest: Duration,
@@ -52,7 +52,7 @@ impl ScriptedOwner {
     /// Works until nothing waits, or something is unknown; then gives the session back.
     async fn own(&self, lease: Lease) -> TakeResult {
         let woken = self.link.seat(lease.session());
-        let held = Held { owner: self, lease, woken };
+        let held = SessionInHand { owner: self, lease, woken };
         let (seen, result) = match held.works().await {
             Ok(seen) => (seen, TakeResult::Released),
             // What is left in it wants an owner.
@@ -66,13 +66,13 @@ impl ScriptedOwner {
 }
 
 /// A session in hand.
-struct Held<'o> {
+struct SessionInHand<'o> {
     owner: &'o ScriptedOwner,
     lease: Lease,
     woken: Arc<Notify>,
 }
 
-impl Held<'_> {
+impl SessionInHand<'_> {
     fn session(&self) -> &SessionId {
         self.lease.session()
     }

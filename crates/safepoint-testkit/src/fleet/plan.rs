@@ -94,7 +94,7 @@ pub(super) enum FleetFault {
     Pause(usize, Duration),
     /// The node and the store do not reach each other for this time.
     Cut(usize, Duration),
-    /// Each message between the node and the store takes up to this time, for as long.
+    /// For this time each message between the node and the store may take as long as this.
     Slow(usize, Duration),
     /// The store is away for this time.
     Restart(Duration),

@@ -20,7 +20,7 @@ use safepoint::{
 };
 use tokio::time::Instant;
 
-use super::{MARGIN, TTL, judge::Judge, link::Link, plan::Sabotage};
+use super::{MARGIN, TTL, judge::Judge, link::NodeLink, plan::Sabotage};
 use crate::sync::lock;
 
 /// The store of a fleet.
@@ -33,7 +33,7 @@ pub(super) struct StoreSite {
     outages: Arc<Outages>,
     /// The nodes that are present, each with its number. Held for one look or one entry.
     present: Mutex<Vec<(NodeId, usize)>>,
-    links: OnceLock<Vec<Arc<Link>>>,
+    links: OnceLock<Vec<Arc<NodeLink>>>,
 }
 
 /// When the store was away. Its lease clock stands still meanwhile, and a lease longer: each node can beat before one is buried (S7.54).
@@ -122,7 +122,7 @@ impl StoreSite {
     }
 
     /// These are all ways to it.
-    pub(super) fn is_reached_by(&self, links: &[Arc<Link>]) {
+    pub(super) fn is_reached_by(&self, links: &[Arc<NodeLink>]) {
         if self.links.set(links.to_vec()).is_err() {
             // They are known.
         }
@@ -222,7 +222,7 @@ impl StoreSite {
         answered(appended)
     }
 
-    /// The lease that may write this session, whoever asks.
+    /// The lease that may write this session.
     fn newest(&self, lease: &Lease) -> Lease {
         let row = self.store.open(lease.session()).now_or_never().and_then(Result::ok);
         let newest = row.and_then(|row| {

@@ -31,11 +31,6 @@ impl Trace {
     /// Something happened, of this kind, now.
     pub(super) fn step(&mut self, kind: &'static str, what: impl fmt::Display) {
         let (at, words) = (self.began.elapsed(), format!("{kind} {what}"));
-        if let Ok(w) = std::env::var("WATCH") {
-            if w.split(',').any(|w| words.contains(w)) {
-                eprintln!("{:>12.6} {words}", at.as_secs_f64());
-            }
-        }
         let micros = u64::try_from(at.as_micros()).unwrap_or(u64::MAX);
         self.fold(&micros.to_le_bytes());
         self.fold(words.as_bytes());

@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     delivery::{Delivery, Once},
-    link::Link,
+    link::NodeLink,
     site::StoreSite,
 };
 
@@ -36,11 +36,11 @@ const ANSWER: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub(super) struct WireStore {
     site: Arc<StoreSite>,
-    link: Arc<Link>,
+    link: Arc<NodeLink>,
 }
 
 impl WireStore {
-    pub(super) fn new(site: Arc<StoreSite>, link: Arc<Link>) -> Self {
+    pub(super) fn new(site: Arc<StoreSite>, link: Arc<NodeLink>) -> Self {
         Self { site, link }
     }
 
@@ -48,7 +48,7 @@ impl WireStore {
     fn ask<T: Clone + Send + 'static>(
         &self,
         name: &'static str,
-        does: impl FnOnce(&StoreSite, &Link) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
+        does: impl FnOnce(&StoreSite, &NodeLink) -> BoxFuture<'static, Result<T, Error>> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let (site, link) = (Arc::clone(&self.site), Arc::clone(&self.link));
         async move {

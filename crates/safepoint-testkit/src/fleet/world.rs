@@ -21,7 +21,7 @@ use super::{
     dice::Dice,
     judge::Judge,
     life::{Life, LooseWakes, MakesTaker, machine},
-    link::Link,
+    link::NodeLink,
     plan::{FleetFault, FleetPlan, faults},
     site::StoreSite,
     wire::WireStore,
@@ -40,7 +40,8 @@ pub(super) struct World {
     dice: Dice,
     judge: Arc<Judge>,
     site: Arc<StoreSite>,
-    links: Vec<Arc<Link>>,
+    links: Vec<Arc<NodeLink>>,
+    /// The request to drain of each node's process. Held to take it or to replace it.
     drains: Vec<Arc<Mutex<Option<oneshot::Sender<()>>>>>,
     wakes: Arc<LooseWakes>,
     taker: MakesTaker,
@@ -59,8 +60,8 @@ impl World {
     pub(super) fn new(plan: FleetPlan, seed: u64, judge: &Arc<Judge>, taker: MakesTaker) -> Self {
         let dice = Dice::of(seed);
         let site = Arc::new(StoreSite::new(Arc::clone(judge), plan.sabotage));
-        let link = |number| Arc::new(Link::new(number, dice.number(), plan.loss, machine(&dice)));
-        let links: Vec<Arc<Link>> = (0..plan.nodes).map(link).collect();
+        let link = |number| Arc::new(NodeLink::new(number, dice.number(), plan.loss, machine(&dice)));
+        let links: Vec<Arc<NodeLink>> = (0..plan.nodes).map(link).collect();
         site.is_reached_by(&links);
         let wakes = Arc::new(LooseWakes::new(plan.nodes, dice.number()));
         let drains = links.iter().map(|_| Arc::default()).collect();
