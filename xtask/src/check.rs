@@ -3,7 +3,7 @@
 use crate::{
     bench, cargo, features,
     first_minute::{self, Measured},
-    fleet, fuzz, optional, peers, spec, stores, tidy, watched,
+    fuzz, optional, peers, spec, stores, tidy, watched,
 };
 
 /// Runs what CI runs, save loom, which builds the world anew.
@@ -17,7 +17,6 @@ pub(crate) fn check() -> anyhow::Result<()> {
     optional::optional()?;
     stores::stores()?;
     bench::counts(&[])?;
-    fleet::fleet(&[])?;
     fuzz::smoke()?;
     peers::peers(&peers::Wanted::of(&[])?)?;
     spec::spec(&[])?;

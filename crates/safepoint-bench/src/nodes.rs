@@ -25,7 +25,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     stops::measure(table, &address).await
 }
 
-/// Another handle of the store, with connections of its own.
+/// Another handle of the store, with connections alone.
 async fn opened(address: &str) -> anyhow::Result<PostgresStore> {
     let address = address.to_owned();
     // It blocks until the database has answered.
