@@ -25,7 +25,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     stops::measure(table, &address).await
 }
 
-/// Another handle of the store, with connections alone.
+/// Another handle of the store, over separate connections.
 async fn opened(address: &str) -> anyhow::Result<PostgresStore> {
     let address = address.to_owned();
     // It blocks until the database has answered.
