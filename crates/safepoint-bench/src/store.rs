@@ -39,8 +39,12 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
 }
 
 pub(crate) fn fact(kind: &str) -> Write {
-    let bytes = (0..BYTES).map(|at| b"abcdefghij klmnopqrst\n"[at % 22]).collect();
-    Write::Record(Record { path: "1".into(), kind: kind.into(), version: 1, bytes })
+    Write::Record(Record { path: "1".into(), kind: kind.into(), version: 1, bytes: text() })
+}
+
+/// What a record holds.
+pub(crate) fn text() -> Vec<u8> {
+    (0..BYTES).map(|at| b"abcdefghij klmnopqrst\n"[at % 22]).collect()
 }
 
 /// What the log of a round with one unsafe call asks of the store, as the engine asks it.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     figures::median,
-    store::{fact, held, round},
+    store::{fact, held, round, text},
     table::Table,
     timing::{join, micros, took},
 };
@@ -26,10 +26,10 @@ pub(super) async fn measure(table: &mut Table, address: &str) -> anyhow::Result<
 /// In turns, so that both meet the same disk.
 async fn one_at_a_time(table: &mut Table, address: &str) -> anyhow::Result<()> {
     const APPENDS: i64 = 1000;
-    let (store, by_hand) = (opened(address).await?, Bare::connect(address).await?);
+    let (store, by_hand) = (opened(address).await?, Bare::begin(address).await?);
     let lease = held(&store, &made_up("one")).await?;
     by_hand.session(0).await?;
-    let bytes = bare::bytes(&fact("call started"));
+    let bytes = text();
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for head in 0..APPENDS {
         bare.push(took(by_hand.append(0, head, &bytes)).await?);
@@ -56,7 +56,7 @@ async fn many_at_once(table: &mut Table, address: &str) -> anyhow::Result<()> {
     for _ in 0..CONNECTIONS {
         connections.push(Arc::new(Bare::connect(address).await?));
     }
-    let bytes = bare::bytes(&fact("call started"));
+    let bytes = text();
     let (mut ours, mut by_hand, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let all = SESSIONS as f64 * EACH as f64;
     for _ in 0..PASSES {
