@@ -10,19 +10,44 @@ use safepoint_testkit::fleet::{FleetPlan, FleetReport, simulate};
 /// How long seeds are played, in seconds, unless it is said.
 const SECONDS: u64 = 120;
 
+/// What is to be played.
+struct Wanted {
+    seed: u64,
+    seconds: u64,
+    is_large: bool,
+}
+
+impl Wanted {
+    fn read(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut wanted = Self { seed: 1, seconds: SECONDS, is_large: false };
+        while let Some(arg) = args.next() {
+            let mut number = || {
+                let number = args.next().and_then(|number| number.parse().ok());
+                number.ok_or_else(|| format!("{arg} is followed by a number"))
+            };
+            match arg.as_str() {
+                "--seed" => wanted.seed = number()?,
+                "--seconds" => wanted.seconds = number()?,
+                "--large" => wanted.is_large = true,
+                _ => return Err(format!("`{arg}` is none of --seconds N, --seed N and --large")),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |name: &str| {
-        let at = args.iter().position(|arg| arg == name)?;
-        args.get(at + 1)?.parse::<u64>().ok()
-    };
-    let seed = number("--seed").unwrap_or(1);
-    let is_well = match args.iter().any(|arg| arg == "--large") {
-        true => plays_large(seed),
-        false => plays_seeds(seed, Duration::from_secs(number("--seconds").unwrap_or(SECONDS))),
+    let is_whole = match Wanted::read(std::env::args().skip(1)) {
+        Ok(Wanted { seed, is_large: true, .. }) => plays_large(seed),
+        Ok(Wanted { seed, seconds, is_large: false }) => plays_seeds(seed, Duration::from_secs(seconds)),
+        Err(wrong) => {
+            println!("fleet: {wrong}");
+            // Exit: as for any wrong use.
+            return ExitCode::from(2);
+        }
     };
     // Exit: CI reads it.
-    if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_whole { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// One seed after the other, from this one on.

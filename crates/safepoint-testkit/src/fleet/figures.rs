@@ -73,7 +73,7 @@ impl fmt::Display for FleetFigures {
             format!("p50 {median:.1?}, p95 {most:.1?}, longest {longest:.1?}")
         };
         writeln!(f, "  steps checked      {}", self.steps)?;
-        writeln!(f, "  effects            {}, none overlapping", self.effects)?;
+        writeln!(f, "  effects            {}", self.effects)?;
         writeln!(f, "  given -> owned     {} ({} times)", times(self.takes()), self.waits.len())?;
         writeln!(f, "  buried -> owned    {} ({} times)", times(self.recoveries()), self.bereft.len())?;
         writeln!(f, "  stop -> recorded   {} ({} times)", times(self.stops()), self.stops.len())?;
