@@ -10,21 +10,15 @@ const BUILT: [&str; 7] =
 const QUEUE: [&str; 7] =
     ["--package", "safepoint-nodes", "--features", "graphile", "--lib", "--test", "graphile"];
 
+/// All that a server over a database may have: one build for the tests of its commands and for those of its nodes.
+const FEATURES: &str = "graphile,restate";
+
 /// The command line over a database, with a server of the same kind.
-const COMMANDS: [&str; 6] =
-    ["--package", "safepoint-cli", "--features", "graphile,restate", "--test", "postgres"];
+const COMMANDS: [&str; 6] = ["--package", "safepoint-cli", "--features", FEATURES, "--test", "postgres"];
 
 /// Real nodes over a database. One world at a time: each is several processes, and leases are short.
-const NODES: [&str; 8] = [
-    "--package",
-    "safepoint-cli",
-    "--features",
-    "postgres,serve",
-    "--test",
-    "nodes",
-    "--",
-    "--test-threads=1",
-];
+const NODES: [&str; 8] =
+    ["--package", "safepoint-cli", "--features", FEATURES, "--test", "nodes", "--", "--test-threads=1"];
 
 /// Runs those tests.
 pub(crate) fn stores() -> anyhow::Result<()> {
