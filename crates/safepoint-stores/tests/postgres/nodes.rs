@@ -219,6 +219,34 @@ async fn what_is_not_noticed_is_found_by_a_look() {
     assert!(after[10] > Duration::from_millis(100), "a notice came through: {after:?}");
 }
 
+/// S7.66: nothing is written for a session that no node holds, however often nodes look; what is due is written when it is named.
+#[tokio::test]
+async fn a_session_that_no_node_holds_is_not_written() {
+    const LOOKS: usize = 20;
+    let (_, _, outside) = world();
+    let schema = schema();
+    let store = open(&schema, &outside);
+    let session = store.create(NewSession::of("rests")).await.unwrap().id;
+    let lease = acquire(&store, &session, owner(1), TTL).await.unwrap();
+    store.append(&lease, says("it has done something"), Durability::Durable).await.unwrap();
+    safepoint_testkit::store_suite::give_back(&store, &lease).await.unwrap();
+    let database = Cluster::shared().connect().await;
+    let sql = format!("SELECT ctid::text || xmin::text FROM {schema}.sessions WHERE id = 'rests'");
+    let written = async || database.query_one(&sql, &[]).await.unwrap().get::<_, String>(0);
+    let before = written().await;
+    let node = store.join(NewNode::of(owner(2), TTL)).await.unwrap();
+    for _ in 0..LOOKS {
+        store.beat(&node, 0).await.unwrap();
+        assert!(store.bury().await.unwrap().is_empty());
+        assert!(store.due(10, Vec::new()).await.unwrap().is_empty());
+    }
+    assert_eq!(written().await, before);
+    store.push(&session, item("client", "something to do")).await.unwrap();
+    let pushed = written().await;
+    assert_eq!(store.due(10, Vec::new()).await.unwrap().len(), 1);
+    assert!(pushed != before && written().await != pushed, "what is written can be seen");
+}
+
 /// S7.52, S7.1: appends of many sessions that wait share a statement, and its commit.
 #[tokio::test]
 async fn appends_that_wait_share_a_commit() {
