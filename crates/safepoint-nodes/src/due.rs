@@ -16,7 +16,7 @@ use tokio::{
 use crate::placement::Placement;
 
 /// How often the store is asked, unless it is worth a look before.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_millis(750);
 /// How many sessions are asked for at once.
 const MOST: usize = 100;
 /// How many times in a row the store is asked when it has more.
@@ -29,7 +29,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// Wakes the placement for the sessions of these pools that want an owner, until `leave`. Each node does so: what one of them names to the placement,
 /// no other names for five seconds (`Store::due`).
 ///
-/// The store is asked twice a second, and at once when `hint` changes: the node has declared others dead, or knows of something else that is due.
+/// The store is asked every three quarters of a second, and at once when `hint` changes: the node has declared others dead, or knows of something else that is due.
 ///
 /// A store that takes longer than a second to answer is loaded: it is asked for one session at a time then. A store or a placement that
 /// cannot be reached is asked again.

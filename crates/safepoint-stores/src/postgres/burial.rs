@@ -26,8 +26,9 @@ use super::{
     tries::Again,
 };
 
-/// How long the nodes that were seen are judged without asking again. A node that has joined since is not seen die until then.
-const FRESH: Duration = Duration::from_secs(2);
+/// How long the nodes that were seen are judged without asking again. A node that has joined since is not seen die until then: no lease
+/// with its margin is over so soon after it began, so that only a proof of a very young node's death waits for it.
+const FRESH: Duration = Duration::from_secs(3);
 
 /// A node that may be buried, as it was when that was judged.
 #[derive(Clone, Debug)]

@@ -31,8 +31,8 @@ use super::{
     worker::{PgWorker, WeakWorker},
 };
 
-/// How often it is looked whether another process wrote (S7.44): within 250 ms, with the time of an answer.
-const LOOK: Duration = Duration::from_millis(240);
+/// How often it is looked whether another process wrote (S1.5, S7.44).
+const LOOK: Duration = Duration::from_millis(200);
 
 /// What was touched so long before the last look is looked at again: it may have been committed after it.
 const AGAIN: Duration = Duration::from_secs(10);
