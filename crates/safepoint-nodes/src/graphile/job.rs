@@ -5,6 +5,7 @@ use std::sync::Arc;
 use graphile_worker::{IntoTaskHandlerResult, JobKeyMode, JobSpec, RawJobSpec, TaskHandler, WorkerContext};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::{here::Here, taker::Wake};
 
@@ -32,8 +33,6 @@ impl TakeJob {
     pub(super) fn spec(wake: &Wake) -> Result<RawJobSpec, serde_json::Error> {
         /// A job that fails is none that a node wrote: it is not tried again.
         const ATTEMPTS: i16 = 1;
-        /// The longest key that the tables take. A session whose name is longer may have several jobs.
-        const LONGEST: usize = 512;
         let job = Self {
             session: written(wake.session.as_str()),
             pool: written(&wake.pool),
@@ -42,9 +41,9 @@ impl TakeJob {
         };
         let spec = JobSpec::builder()
             .job_key_mode(JobKeyMode::PreserveRunAt)
+            .job_key(key(&job.session))
             .priority(wake.priority)
             .max_attempts(ATTEMPTS);
-        let spec = if job.session.len() <= LONGEST { spec.job_key(job.session.clone()) } else { spec };
         // A node takes the jobs whose flag is among its pools, and those without.
         let spec = if wake.pool.is_empty() { spec } else { spec.flags(vec![job.pool.clone()]) };
         Ok(RawJobSpec {
@@ -74,6 +73,16 @@ impl TaskHandler for TakeJob {
         here.give(wake).await;
         Ok(())
     }
+}
+
+/// The key of a session's job: its name as it is written, or what stands for one that is too long.
+fn key(session: &str) -> String {
+    /// The longest that the tables take.
+    const LONGEST: usize = 512;
+    if session.len() <= LONGEST {
+        return session.to_owned();
+    }
+    Sha256::digest(session).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A text as it stands in the tables.

@@ -16,7 +16,6 @@ async fn a_wake_reaches_a_node_by_the_engine() {
     world.due("gpu", &["g"]).await;
     for _ in 0..3 {
         asks.wake("", &["a", "a/b?c", "ü"]).await;
-        asks.placement.failure();
     }
     asks.wake("gpu", &["g"]).await;
     asks.wake("helper", &["h"]).await;
