@@ -118,7 +118,7 @@ impl World {
 
     /// Which node holds each of the sessions that one holds.
     pub(super) async fn holders(&self) -> BTreeMap<String, String> {
-        let lines = self.says(&["sessions", "ls"]).await;
+        let lines = self.says(&["sessions", "ls", "--most", "1000"]).await;
         let held = |line: &Value| {
             Some((line["session"].as_str()?.to_owned(), line["owner"]["node_name"].as_str()?.to_owned()))
         };
