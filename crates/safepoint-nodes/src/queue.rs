@@ -108,27 +108,32 @@ impl QueuePlacement {
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn send(&self, wakes: Vec<Wake>) {
-        if wakes.is_empty() {
-            return;
+    /// Returns what the queue did not take.
+    async fn send(&self, wakes: Vec<Wake>) -> Vec<Wake> {
+        let Some(first) = wakes.first() else { return wakes };
+        let sent = timeout(ANSWER, self.queue.send(wakes.clone())).await;
+        let sent = sent.unwrap_or_else(|_late| Err(PlacementError::new("the queue does not answer")));
+        if let Err(error) = sent {
+            self.health.cannot_send(first.clone(), error, AGAIN);
+            return wakes;
         }
-        let sessions: Vec<_> = wakes.iter().map(|wake| wake.session.clone()).collect();
-        match timeout(ANSWER, self.queue.send(wakes.clone())).await {
-            Ok(Ok(())) => {
-                self.health.sends();
-                self.sent().note(sessions);
-            }
-            Ok(Err(error)) => self.without(wakes, error),
-            Err(_late) => self.without(wakes, PlacementError::new("the queue does not answer")),
-        }
+        self.health.sends();
+        self.sent().note(wakes.into_iter().map(|wake| wake.session).collect());
+        Vec::new()
     }
 
-    /// What has no room here is due, and named again.
-    fn without(&self, wakes: Vec<Wake>, error: PlacementError) {
-        self.health.cannot_send(error, AGAIN);
-        for wake in wakes {
-            self.here.offer(wake);
-        }
+    /// Sends again what the queue did not take, until it takes that: it is known to be back although nothing else is to be sent. A wake
+    /// may come twice, and late (S7.61).
+    async fn send_again(&self, leave: Shared<BoxFuture<'static, ()>>) {
+        let again = async {
+            loop {
+                sleep(AGAIN).await;
+                // What is not taken is due, and was offered here.
+                drop(self.send(self.health.refused().into_iter().collect()).await);
+            }
+        };
+        // Leaving first: nothing is sent then.
+        select(leave, pin!(again)).await;
     }
 
     /// Receives until `leave`, again and again.
@@ -185,7 +190,10 @@ impl Placement for QueuePlacement {
                     rest.push(wake);
                 }
             }
-            self.send(rest).await;
+            // What has no room here is due, and named again.
+            for wake in self.send(rest).await {
+                self.here.offer(wake);
+            }
             Ok(())
         }
         .boxed()
@@ -199,7 +207,8 @@ impl Placement for QueuePlacement {
     ) -> BoxFuture<'_, Result<(), PlacementError>> {
         let leave = leave.shared();
         let taken = self.here.serve(taker, capacity.clone(), leave.clone().boxed());
-        join(taken, self.receive(capacity, leave)).map(|(taken, ())| taken).boxed()
+        let queue = join(self.receive(capacity, leave.clone()), self.send_again(leave));
+        join(taken, queue).map(|(taken, _)| taken).boxed()
     }
 
     /// What others may take too, unless the queue is away.

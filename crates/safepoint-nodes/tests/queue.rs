@@ -212,8 +212,28 @@ async fn what_a_queue_refuses_is_taken_by_the_node_that_found_it() {
     served.does(Does::Lose);
     tokio::time::advance(Duration::from_secs(5)).await;
     served.wake(&["d"]).await;
-    assert_eq!(served.asked(), ["a", "d"]);
+    assert_eq!(served.asked().last().unwrap(), "d");
     assert_eq!((served.failure(), served.placement.wanted()), (None, usize::MAX));
+}
+
+/// S7.61, S7.70: a queue that is back is known to be back, although nothing new is sent: what it did not take is sent again, every five
+/// seconds until it takes it.
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_known_to_be_back_by_what_it_did_not_take() {
+    let served = served(Does::Refuse, 1).await;
+    served.wake(&["a", "b"]).await;
+    served.taken(&[("a", 1)]).await;
+    let passes = || tokio::time::sleep(Duration::from_secs(6));
+    passes().await;
+    assert_eq!(served.asked(), ["a", "b", "a"], "it is tried again");
+    assert!(served.failure().is_some());
+    served.does(Does::Bring);
+    passes().await;
+    assert_eq!(served.failure(), None, "it is back");
+    assert_eq!(served.asked(), ["a", "b", "a", "a"]);
+    served.taken(&[("a", 1)]).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(served.asked().len(), 4, "it is not sent any more");
 }
 
 /// S7.70: a queue that does not answer delays nothing for longer than two seconds.

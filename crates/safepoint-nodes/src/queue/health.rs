@@ -7,7 +7,7 @@ use std::{
 
 use tokio::{sync::watch, time::Instant};
 
-use crate::placement::PlacementError;
+use crate::{placement::PlacementError, taker::Wake};
 
 /// What is known of a queue, by what was done with it.
 #[derive(Debug, Default)]
@@ -19,9 +19,23 @@ pub(super) struct QueueHealth {
 
 #[derive(Debug, Default)]
 struct HealthState {
-    /// Why nothing can be sent, and until when that is not tried.
-    send: Option<(Arc<PlacementError>, Instant)>,
+    send: Option<Refused>,
     receive: Option<Arc<PlacementError>>,
+}
+
+/// A wake that could not be sent.
+#[derive(Debug)]
+struct Refused {
+    wake: Wake,
+    why: Arc<PlacementError>,
+    /// Until when nothing is sent.
+    until: Instant,
+}
+
+impl Refused {
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
 }
 
 impl QueueHealth {
@@ -32,15 +46,24 @@ impl QueueHealth {
     /// Whether it is to be left alone now.
     pub(super) fn is_away(&self) -> bool {
         let state = self.state();
-        state.receive.is_some() || state.send.as_ref().is_some_and(|(_, until)| Instant::now() < *until)
+        state.receive.is_some() || state.send.as_ref().is_some_and(|refused| !refused.is_over())
     }
 
     pub(super) fn sends(&self) {
         self.change(|state| state.send = None);
     }
 
-    pub(super) fn cannot_send(&self, why: PlacementError, pause: Duration) {
-        self.change(|state| state.send = Some((Arc::new(why), Instant::now() + pause)));
+    /// Nothing is to be sent for this long; then this wake may tell whether anything can be.
+    pub(super) fn cannot_send(&self, wake: Wake, why: PlacementError, pause: Duration) {
+        self.change(|state| {
+            state.send = Some(Refused { wake, why: Arc::new(why), until: Instant::now() + pause });
+        });
+    }
+
+    /// What could not be sent, once that may be tried again.
+    pub(super) fn refused(&self) -> Option<Wake> {
+        let state = self.state();
+        state.send.as_ref().filter(|refused| refused.is_over()).map(|refused| refused.wake.clone())
     }
 
     pub(super) fn receives(&self) {
@@ -54,7 +77,7 @@ impl QueueHealth {
     fn change(&self, change: impl FnOnce(&mut HealthState)) {
         let mut state = self.state();
         change(&mut state);
-        let failure = state.receive.as_ref().or(state.send.as_ref().map(|(why, _)| why)).cloned();
+        let failure = state.receive.as_ref().or(state.send.as_ref().map(|refused| &refused.why)).cloned();
         // An operator learns of the beginning and of the end.
         self.failure.send_if_modified(|known| {
             let is_other = known.is_some() != failure.is_some();
