@@ -1,5 +1,7 @@
 //! Who may write which session.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use safepoint::{
     ids::SessionId,
@@ -10,7 +12,7 @@ use tokio_postgres::Row;
 
 use super::{
     burial::{JudgedNode, judged_values},
-    column::{count, int, stored, stored_time, text},
+    column::{count, in_micros, int, stored, text},
     core::{Core, no_row},
     limits::made_up,
     nodes::unreadable,
@@ -114,12 +116,14 @@ impl Core {
     }
 
     pub(super) async fn release(&self, lease: &Lease, seen: Changes, rest: Rest) -> Result<(), Error> {
+        /// What is due later than that is not looked for before.
+        const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
         const CALL: &str = "SELECT release_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
         let ((session, node), epoch, mark) = (names(lease), int(lease.epoch()), made_up());
         let (items, stops, decisions) = (int(seen.items), int(seen.stops), int(seen.decisions));
-        let (rest, at) = match rest {
+        let (rest, after) = match rest {
             Rest::Nothing => (0, None),
-            Rest::At(at) => (1, Some(stored_time(at))),
+            Rest::After(time) => (1, Some(in_micros(time.min(CENTURY)))),
             Rest::Now => (2, None),
         };
         let mut tries = self.tries(Again::Always);
@@ -137,7 +141,7 @@ impl Core {
                     &stops as _,
                     &decisions as _,
                     &rest as _,
-                    &at as _,
+                    &after as _,
                     &now as _,
                 ][..],
             );

@@ -126,7 +126,7 @@ pub(super) fn release(
     let due = match rest {
         _ if sessions::notice(connection, lease.session())?.is_beyond(seen) => Some(now),
         Rest::Nothing => None,
-        Rest::At(at) => Some(at),
+        Rest::After(time) => Some(now.saturating_add(time).unwrap_or(Timestamp::MAX)),
         Rest::Now => Some(now),
     };
     connection.prepare_cached(UPDATE)?.execute(params![key, due.map(micros)])?;

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use safepoint::{
     ids::SessionId,
     raw::store::{
@@ -37,6 +36,7 @@ pub async fn due(fresh: Fresh<'_>) -> Result<(), BrokenStore> {
     many_are_stopped_at_once(&Bed::make(fresh)).await
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
 /// After this, what was named is named again.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -151,15 +151,10 @@ async fn the_urgent_and_the_oldest_come_first(bed: &Bed) -> Result<(), BrokenSto
     same("and then the others", named(bed).await?, vec!["late".to_owned(), "background".to_owned()])
 }
 
-fn in_a_minute(bed: &Bed) -> Result<Timestamp, BrokenStore> {
-    let later = bed.time.now().saturating_add(Duration::from_secs(60));
-    later.map_err(|error| BrokenStore::new(error.to_string()))
-}
-
 async fn a_holder_says_when_it_is_due_again(bed: &Bed) -> Result<(), BrokenStore> {
     for (id, rest) in [
         ("nothing", Rest::Nothing),
-        ("at", Rest::At(in_a_minute(bed)?)),
+        ("after", Rest::After(MINUTE)),
         ("now", Rest::Now),
         ("unseen", Rest::Nothing),
     ] {
@@ -173,10 +168,10 @@ async fn a_holder_says_when_it_is_due_again(bed: &Bed) -> Result<(), BrokenStore
     let mut first = named(bed).await?;
     first.sort();
     same("now, and what it did not see", first, vec!["now".to_owned(), "unseen".to_owned()])?;
-    bed.time.pass(Duration::from_secs(60));
-    must("at its time", named(bed).await?.contains(&"at".to_owned()))?;
+    bed.time.pass(MINUTE);
+    must("after its time", named(bed).await?.contains(&"after".to_owned()))?;
     let (session, lease) = bed.held("later").await?;
-    bed.store.release(&lease, Changes::default(), Rest::At(in_a_minute(bed)?)).await?;
+    bed.store.release(&lease, Changes::default(), Rest::After(MINUTE)).await?;
     bed.other.push(&session, item("1", "hello")).await?;
     must("before, if there is something to do", named(bed).await?.contains(&"later".to_owned()))
 }

@@ -293,7 +293,7 @@ END $$;
 
 -- `_rest`: 0 nothing, 1 at a time, 2 now.
 CREATE FUNCTION release_1(_id text, _epoch bigint, _node text, _mark bigint, _is_again boolean, _items bigint, _stops bigint,
-    _decisions bigint, _rest integer, _rest_at timestamptz, _now timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
+    _decisions bigint, _rest integer, _rest_micros bigint, _now timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     _at timestamptz;
     s sessions%ROWTYPE;
@@ -308,7 +308,7 @@ BEGIN
     _at := coalesce(_now, clock_timestamp());
     UPDATE sessions SET holder = NULL, since = NULL, tries = 0, at_rest = true, mark = _mark,
             due = CASE WHEN s.items > _items OR s.stops > _stops OR s.decisions > _decisions OR _rest = 2 THEN _at
-                WHEN _rest = 1 THEN _rest_at END
+                WHEN _rest = 1 THEN _at + _rest_micros * interval '1 microsecond' END
         WHERE key = s.key;
     RETURN true;
 END $$;

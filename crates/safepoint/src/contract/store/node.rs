@@ -228,8 +228,8 @@ pub enum Among {
 pub enum Rest {
     /// When another process gives it something to do.
     Nothing,
-    /// At this time, or before if it is given something to do.
-    At(Timestamp),
+    /// After this time by the store's clock, or before if it is given something to do.
+    After(Duration),
     /// Now.
     Now,
 }

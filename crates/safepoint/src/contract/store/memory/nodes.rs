@@ -244,7 +244,7 @@ impl MemoryState {
         let due = match rest {
             _ if session.notice().is_beyond(seen) => Some(now),
             Rest::Nothing => None,
-            Rest::At(at) => Some(at),
+            Rest::After(time) => Some(now.saturating_add(time).unwrap_or(Timestamp::MAX)),
             Rest::Now => Some(now),
         };
         self.make_due(id, due);
