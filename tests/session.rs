@@ -83,6 +83,8 @@ mod lost;
 mod meant;
 #[path = "session/mute.rs"]
 mod mute;
+#[path = "session/next_owner.rs"]
+mod next_owner;
 #[path = "session/node.rs"]
 mod node;
 #[path = "session/numbered.rs"]

@@ -4,7 +4,6 @@
 //! inbox or in an approval is written in the same transaction as the fact.
 
 use std::{
-    collections::HashMap,
     pin::pin,
     sync::{
         Arc,
@@ -27,7 +26,7 @@ use crate::{
     },
     sync::{Mutex, clock},
     value::{
-        ids::{ItemId, SessionId, TurnId},
+        ids::{SessionId, TurnId},
         message::UserMessage,
     },
 };
@@ -40,6 +39,7 @@ mod hold;
 mod inherited;
 mod line;
 mod look;
+mod numbers;
 mod past;
 mod read;
 mod recover;
@@ -48,11 +48,12 @@ mod turn_log;
 pub(super) use approvals::reconcile;
 pub(super) use beginning::{begin_with, continued, given};
 use deadline::{Deadline, TimeOver};
-pub(super) use hold::acquired;
+pub(super) use hold::{acquired, later, rest_after};
 pub(super) use inherited::InheritedTurn;
 use line::Grown;
 pub(super) use line::JournalLine;
 pub(super) use look::{looked, opened};
+use numbers::ItemNumbers;
 pub(super) use past::{LaterCall, Past, past};
 pub use read::{JournalFact, JournalStep, read_journal, read_journal_from};
 pub(super) use recover::{LeftTurn, Recovered, recover};
@@ -120,22 +121,13 @@ pub(super) struct Journal {
     /// Whether it has a title.
     has_title: AtomicBool,
     /// Held for one look-up or one entry; the three tables change together. No other lock is taken under it.
-    numbers: Mutex<Numbers>,
+    numbers: Mutex<ItemNumbers>,
     /// Of the writes of a run.
     deadline: Deadline,
 }
 
 /// Called with the end of the lease, as the time since the machine's start.
 pub(super) type OnLease = Arc<dyn Fn(Duration) + Send + Sync>;
-
-/// Which number in the store is which item here.
-#[derive(Default)]
-struct Numbers {
-    of: HashMap<ItemId, u64>,
-    items: HashMap<u64, ItemId>,
-    /// Items that no look at the store has considered yet.
-    fresh: Vec<u64>,
-}
 
 impl Journal {
     pub(super) fn new(node: Arc<Member>, row: &SessionRow, lease: Lease, on_lease: Option<OnLease>) -> Self {
@@ -361,27 +353,6 @@ impl Journal {
     pub(super) fn head(&self) -> u64 {
         // Relaxed: a lower one only makes a later reader read more.
         self.head.load(Ordering::Relaxed)
-    }
-
-    /// Remembers which item of the store this is.
-    pub(super) fn number(&self, item: ItemId, number: u64) {
-        let mut numbers = self.numbers.lock();
-        numbers.of.insert(item, number);
-        numbers.fresh.push(number);
-        numbers.items.insert(number, item);
-    }
-
-    /// Items that are in the store since the last time this was asked.
-    pub(super) fn take_fresh(&self) -> Vec<u64> {
-        std::mem::take(&mut self.numbers.lock().fresh)
-    }
-
-    pub(super) fn number_of(&self, item: ItemId) -> Option<u64> {
-        self.numbers.lock().of.get(&item).copied()
-    }
-
-    pub(super) fn item_of(&self, number: u64) -> Option<ItemId> {
-        self.numbers.lock().items.get(&number).copied()
     }
 }
 

@@ -276,6 +276,11 @@ impl Machine {
         out.push(Action::End(exit));
     }
 
+    /// Items before this one begin no turn by themselves, if some wait so.
+    pub(crate) fn barrier(&self) -> Option<ItemId> {
+        self.barrier
+    }
+
     /// Whether a stop was requested for when the session is idle.
     pub(crate) fn may_end_when_idle(&self) -> bool {
         self.idleness.allowed.is_some()

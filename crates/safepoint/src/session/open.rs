@@ -8,6 +8,7 @@ use super::{
     driver::Driver,
     journal::{
         Journal, LeftTurn, Recovered, acquired, begin_with, given, looked, opened, reconcile, recover,
+        rest_after,
     },
     machine::Machine,
     node::{Member, Node},
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     contract::store::{
-        self, Durability, Error, ItemState, Lease, NewItem, NewSession, Rest, SessionRow, Store, Write,
+        self, Durability, Error, ItemState, Lease, NewItem, NewSession, SessionRow, Store, Write,
     },
     sync::callback,
     value::ids::{ItemId, SessionId},
@@ -275,8 +276,8 @@ impl<T: Item> SessionBuilder<T> {
             Ok(session) => Ok(session),
             Err(error) => {
                 // Release the lease, so that the next owner need not wait for its end; the original error is
-                // returned whatever the release does.
-                drop(journal.release(Rest::Nothing).await);
+                // returned whatever the release does. It may have been due, and is no more since it was taken.
+                drop(journal.release(rest_after(&error)).await);
                 Err(error)
             }
         }
@@ -293,8 +294,11 @@ impl<T: Item> SessionBuilder<T> {
         }
         let (shared, received) = self.shared(Some(InStore::new(journal, first.clone())));
         let (items, machine) = self.take_over(&shared, journal, &found, first.as_deref()).await?;
+        let is_begun_by_items = self.on_left == PendingItems::GoOn;
         let settings = Arc::new(self.settings);
         let mut driver = Driver::new(Arc::clone(&shared), settings, found.history, received, machine);
+        // What the program holds itself waits in any case.
+        let holds = found.left.as_ref().and_then(|left| left.holds).filter(|_| is_begun_by_items);
         driver.inherit(Arc::clone(journal), (found.left, found.always), items);
         driver.add_lost_runs(found.lost);
         driver.watch_recovered().await?;
@@ -303,8 +307,13 @@ impl<T: Item> SessionBuilder<T> {
         if let Some(first) = first {
             watcher.leave(*first);
         }
+        if let Some(holds) = holds {
+            watcher.keep_behind(holds);
+        }
         looked(watcher.look()).await?;
         shared.mailbox.post(super::message::SessionMessage::Inherited);
+        // What came after the end of the turn that was left begins a turn, as what comes now does (S5.3).
+        watcher.accept_kept();
         drop(engine().spawn("session", driver.into_task()));
         drop(engine().spawn("session's watcher", watcher.watch()));
         let watched = Arc::downgrade(&shared);

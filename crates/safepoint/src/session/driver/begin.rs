@@ -49,7 +49,7 @@ impl<T: Item> Driver<T> {
         for (id, item) in items {
             self.items.held.insert(id, HeldItem::new(item, Arrival::Queued, Arc::new(TicketState::new(id))));
         }
-        self.turns.left = left.map(|LeftTurn { turn, fate, run, before, log, open, left_open }| {
+        self.turns.left = left.map(|LeftTurn { turn, fate, run, before, log, open, left_open, .. }| {
             self.approvals.open = open;
             self.turns.inherited = left_open;
             let work =

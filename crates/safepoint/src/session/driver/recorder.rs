@@ -166,7 +166,7 @@ impl<T: Item> Driver<T> {
                 if !matches!(fate, ItemOutcome::Suspended(_)) {
                     writes.extend(self.stops.of_turn(*turn));
                 }
-                writes.push(JournalLine::ended(*turn, *fate).write()?);
+                writes.push(JournalLine::ended(*turn, *fate, self.holds(*fate)).write()?);
                 writes.extend([Write::Label(label(*fate).into()), Write::AtRest]);
                 if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
                     writes.extend(self.give_up(*turn)?);
@@ -246,6 +246,13 @@ impl<T: Item> Driver<T> {
         if !self.machine.is_stopping() {
             self.fail(error);
         }
+    }
+
+    /// Up to which item of the inbox what waits behind a turn that ended early waits for a later item.
+    fn holds(&self, fate: ItemOutcome) -> Option<u64> {
+        let is_early = fate.is_open() && !matches!(fate, ItemOutcome::Suspended(_));
+        let journal = self.recorder.journal.as_ref().filter(|_| is_early)?;
+        Some(self.machine.barrier().map_or(0, |barrier| journal.highest_before(barrier)))
     }
 
     fn note_taken(&mut self, actions: &[Action]) {

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::session::{
     exit::{ExitReason, OpenTurn, SessionExit},
+    journal::later,
     machine,
     outcome::{PreemptOutcome, RejectReason},
     stop::StoppedTurn,
@@ -40,6 +41,18 @@ impl SessionEnd {
 }
 
 impl<T: Item> Driver<T> {
+    /// When the session wants an owner again. What its lease or its store has cut is for the next owner, as after a death.
+    pub(super) fn rest(&self) -> Rest {
+        let is_unrecorded = self.recorder.persisted != Persisted::Yes;
+        let is_broken = self.end.exit == Some(machine::ExitKind::Broken) && !self.machine.is_stopping();
+        match &self.end.turns_end_by {
+            _ if !(is_unrecorded && is_broken) => self.end.rest(),
+            Some(code) if *code == Code::LEASE => Rest::Now,
+            // What the store does not accept now it accepts no sooner from another owner.
+            _ => later(),
+        }
+    }
+
     /// Something panicked in the middle of a step. What is here is accounted for as it is; nothing more
     /// begins or is recorded.
     pub(super) fn fail_with_panic(&mut self, why: &str) {

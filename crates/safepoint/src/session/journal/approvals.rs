@@ -103,7 +103,7 @@ async fn close_withdrawn(left: &mut LeftTurn, rows: &[ApprovalRow]) -> Result<Ve
     if !lines.is_empty() && open.is_empty() && matches!(left.fate, ItemOutcome::Suspended(_)) {
         left.fate = ItemOutcome::Interrupted(left.turn);
         left.left_open = InheritedTurn::Withdrawn;
-        lines.push(JournalLine::ended(left.turn, left.fate));
+        lines.push(JournalLine::ended(left.turn, left.fate, left.holds));
     }
     left.open = open.into_keys().collect();
     let writes = lines.iter().map(JournalLine::write).collect::<Result<_, _>>();

@@ -18,6 +18,31 @@ use crate::{
 /// How long to wait before a failed release of the session is tried again.
 const AGAIN: Duration = Duration::from_millis(100);
 
+/// After how long a session wants an owner again that its store has failed.
+const LATER: Duration = Duration::from_secs(5);
+
+/// When a session wants an owner again that its store has failed: not at once, since it may fail again.
+pub(in crate::session) fn later() -> Rest {
+    Rest::After(LATER)
+}
+
+/// When a session wants an owner again that could not be opened: later, where the next attempt may succeed. It was taken, so nothing
+/// else says that it is due.
+pub(in crate::session) fn rest_after(error: &Error) -> Rest {
+    match error {
+        Error::Busy(_)
+        | Error::Failed(_)
+        | Error::Full(_)
+        | Error::Gone
+        | Error::Lapsed(_)
+        | Error::NodeLapsed(_)
+        | Error::ReadOnly(_)
+        | Error::Unknown(_) => later(),
+        // It is refused for what it is.
+        _ => Rest::Nothing,
+    }
+}
+
 /// Takes the session for the node, within a bound. What the store answers later is given back.
 ///
 /// # Errors

@@ -77,6 +77,10 @@ pub(in crate::session) enum JournalLine {
     Ended {
         turn: TurnId,
         fate: ItemOutcome,
+        /// Where the turn ended early: the items of the inbox up to this number wait for a later one (S5.3). An early release does not
+        /// say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holds: Option<u64>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<Timestamp>,
     },
@@ -145,8 +149,8 @@ impl JournalLine {
         Self::Fact { turn, path, fact, grown, at: Some(clock::now()) }
     }
 
-    pub(in crate::session) fn ended(turn: TurnId, fate: ItemOutcome) -> Self {
-        Self::Ended { turn, fate, at: Some(clock::now()) }
+    pub(in crate::session) fn ended(turn: TurnId, fate: ItemOutcome, holds: Option<u64>) -> Self {
+        Self::Ended { turn, fate, holds, at: Some(clock::now()) }
     }
 
     pub(in crate::session) fn forgotten(turn: TurnId) -> Self {

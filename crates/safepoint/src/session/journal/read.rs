@@ -151,7 +151,7 @@ fn past(position: u64, line: JournalLine) -> JournalStep {
             let grown = grown.map(|grown| grown.entries).unwrap_or_default();
             (at, JournalFact::Fact { turn, path, fact, grown })
         }
-        JournalLine::Ended { turn, fate, at } => (at, JournalFact::Ended { turn, fate }),
+        JournalLine::Ended { turn, fate, at, .. } => (at, JournalFact::Ended { turn, fate }),
         JournalLine::Forgotten { turn, at } => (at, JournalFact::Forgotten { turn }),
         JournalLine::GivenUp { turn, at } => (Some(at), JournalFact::GivenUp { turn }),
         JournalLine::Quiet { turn, at, survivors } => (Some(at), JournalFact::Quiet { turn, survivors }),

@@ -60,6 +60,8 @@ pub(in crate::session) struct LeftTurn {
     pub(in crate::session) open: HashSet<ApprovalId>,
     /// Whether only the end of its process, intended or not, ended it early, or a withdrawal of its questions did.
     pub(in crate::session) left_open: InheritedTurn,
+    /// The items of the inbox up to this number wait for a later one. `None`: its end was not recorded, or by an early release.
+    pub(in crate::session) holds: Option<u64>,
 }
 
 /// One turn as it is folded.
@@ -72,6 +74,7 @@ struct FoldedTurn {
     run: Option<RunId>,
     ending: Option<Ending>,
     fate: Option<ItemOutcome>,
+    holds: Option<u64>,
     is_cut_off: bool,
     after: StoppedTurn,
 }
@@ -88,6 +91,7 @@ impl FoldedTurn {
             run: None,
             ending: None,
             fate: None,
+            holds: None,
             is_cut_off: true,
             after: StoppedTurn::Resumable,
         }
@@ -257,13 +261,13 @@ impl Fold {
                 self.runs.take(turn, &path, &fact);
                 if let Some(turn) = self.turn.as_mut().filter(of(turn)).filter(|_| path.is_root()) {
                     // A resumed turn is running again.
-                    turn.fate = None;
+                    (turn.fate, turn.holds) = (None, None);
                     turn.take(restore(&turn.before, fact, grown));
                 }
             }
-            JournalLine::Ended { turn, fate, .. } => {
+            JournalLine::Ended { turn, fate, holds, .. } => {
                 if let Some(turn) = self.turn.as_mut().filter(of(turn)) {
-                    turn.fate = Some(fate);
+                    (turn.fate, turn.holds) = (Some(fate), holds);
                 }
             }
             JournalLine::Forgotten { turn, .. } => {
@@ -347,8 +351,8 @@ fn found(journal: &Arc<Journal>, history: History, turn: Option<FoldedTurn>) -> 
         let is_cut_off = turn.is_cut_off && matches!(fate, ItemOutcome::Interrupted(_));
         let left_open = if is_cut_off { InheritedTurn::CutOff } else { InheritedTurn::Over };
         let log = TurnLog::new(journal, turn.turn, turn.before.clone(), turn.from);
-        let (turn, before, log) = (turn.turn, turn.before, Arc::new(log));
-        found.left = Some(LeftTurn { turn, fate, run, before, log, open: HashSet::new(), left_open });
+        let (turn, before, log, holds) = (turn.turn, turn.before, Arc::new(log), turn.holds);
+        found.left = Some(LeftTurn { turn, fate, run, before, log, open: HashSet::new(), left_open, holds });
     }
     found
 }

@@ -39,8 +39,11 @@ fn lines() -> Vec<JournalLine> {
             JournalLine::Fact { turn, path, fact: fact(), grown: Some(plain), at: at() },
             JournalLine::Fact { turn, path: Path::default(), fact: fact(), grown: None, at: None };
         JournalLine::Ended { .. } =>
-            JournalLine::Ended { turn, fate: ItemOutcome::Completed(turn), at: at() },
-            JournalLine::Ended { turn, fate: ItemOutcome::Returned(RejectReason::Busy(Some(turn))), at: None };
+            JournalLine::Ended { turn, fate: ItemOutcome::Completed(turn), holds: None, at: at() },
+            JournalLine::Ended { turn, fate: ItemOutcome::Interrupted(turn), holds: Some(3), at: at() },
+            JournalLine::Ended {
+                turn, fate: ItemOutcome::Returned(RejectReason::Busy(Some(turn))), holds: None, at: None,
+            };
         JournalLine::Forgotten { .. } => JournalLine::Forgotten { turn, at: at() }, JournalLine::Forgotten { turn, at: None };
         JournalLine::GivenUp { .. } => JournalLine::GivenUp { turn, at: at().unwrap() };
         JournalLine::Quiet { .. } =>

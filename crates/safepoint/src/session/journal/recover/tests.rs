@@ -59,8 +59,8 @@ fn lines(number: u64, drawn: &TurnRecords, facts: &[Arc<Fact>]) -> Vec<JournalLi
     let path = Path::default().of(&"call_1".into());
     lines.extend(drawn.child.iter().map(at).map(|fact| JournalLine::fact(turn, path.clone(), fact, None)));
     lines.extend(match drawn.end {
-        0 => Some(JournalLine::ended(turn, ItemOutcome::Completed(turn))),
-        1 => Some(JournalLine::ended(turn, ItemOutcome::Interrupted(turn))),
+        0 => Some(JournalLine::ended(turn, ItemOutcome::Completed(turn), None)),
+        1 => Some(JournalLine::ended(turn, ItemOutcome::Interrupted(turn), None)),
         2 => Some(JournalLine::forgotten(turn)),
         3 => Some(JournalLine::given_up(turn)),
         _ => None,

@@ -1,0 +1,113 @@
+//! What the next owner of a stored session begins by itself, and that there is one.
+
+use std::{sync::Arc, time::Duration};
+
+use safepoint::{
+    Session, StopRequest,
+    ids::SessionId,
+    raw::encode_item,
+    session::{ItemOutcome, PendingItems, Policy, SessionEvent, SessionStop, TurnStopAck},
+    store::{Error, MemoryStore, OwnerProcess, Store},
+};
+use safepoint_testkit::{
+    fault_store::{FaultStore, OperationFault},
+    script::Reply,
+    server::ModelServer,
+    store_suite::{Population, Time, outside},
+    wait::{self, InTime as _},
+};
+
+use super::world::{agent, chat, seen, server};
+
+fn id() -> SessionId {
+    SessionId::from("s")
+}
+
+async fn pushed(store: &Arc<dyn Store>, text: &str) {
+    store.push(&id(), encode_item(&text.to_owned(), Policy::Enqueue, None, 8).unwrap()).await.unwrap();
+}
+
+async fn opening(store: Arc<dyn Store>, server: &ModelServer) -> Result<Session<String>, Error> {
+    let chat = chat(agent(server).build()).pending_items(PendingItems::GoOn);
+    chat.open(store, id(), OwnerProcess::here()).await
+}
+
+async fn opened(store: &Arc<dyn Store>, server: &ModelServer) -> Session<String> {
+    opening(Arc::clone(store), server).await.unwrap()
+}
+
+/// Waits until the turn of this number is completed.
+async fn completed(session: &Session<String>, turn: u64) {
+    let is_it = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { fate: ItemOutcome::Completed(of), .. } if of.number() == turn);
+    seen(session, is_it).await;
+}
+
+/// Its first turn is stopped while "b" waits behind it, and it is closed.
+async fn stopped_and_closed(store: &Arc<dyn Store>, server: &ModelServer) {
+    let mut gate = server.gate();
+    let session = opened(store, server).await;
+    let first = session.push("a".to_owned()).unwrap();
+    gate.request().in_time("the request of the first turn").await;
+    session.push("b".to_owned()).unwrap().recorded().await.unwrap();
+    let asked = session.stop_turn(None, StopRequest::now()).asked().await;
+    assert!(matches!(asked, TurnStopAck::Stopping(_)), "{asked:?}");
+    assert!(matches!(first.outcome().await, ItemOutcome::Interrupted(_)));
+    drop(session.stop(SessionStop::at_turn_end()));
+    session.done().in_time("the end").await;
+}
+
+/// S5.3, S7.1: what waited behind a turn that was stopped waits at the next owner too, until it is resumed.
+#[tokio::test]
+async fn what_waited_behind_a_stop_waits_at_the_next_owner_too() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let server = server([Reply::text("resumed"), Reply::text("of b")]).await;
+    stopped_and_closed(&store, &server).await;
+    let next = opened(&store, &server).await;
+    assert!(next.resume().await, "the turn that was stopped is what it begins with");
+    completed(&next, 1).await;
+    completed(&next, 2).await;
+    assert_eq!(server.requests().len(), 3);
+}
+
+/// S5.3, S7.47: what comes after a stop begins a turn, although no process has the session open: at the next owner, with all that waits.
+#[tokio::test]
+async fn what_comes_after_a_stop_begins_a_turn_at_the_next_owner() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let server = server([Reply::text("of b"), Reply::text("of c")]).await;
+    stopped_and_closed(&store, &server).await;
+    pushed(&store, "c").await;
+    assert_eq!(store.due(1, Vec::new()).await.unwrap().len(), 1);
+    let next = opened(&store, &server).await;
+    completed(&next, 2).await;
+    completed(&next, 3).await;
+}
+
+/// S7.47: whichever operation of an owner its store refuses, what is left in its session wants another owner, within five seconds.
+#[tokio::test]
+async fn what_is_left_in_a_session_whose_store_failed_wants_an_owner() {
+    for at in 0.. {
+        let time = Time::default();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &Population::default())));
+        let server = server([Reply::text("of a"), Reply::text("of a")]).await;
+        let made = opened(&store, &server).await;
+        made.stop(SessionStop::at_turn_end());
+        made.done().in_time("the end").await;
+        pushed(&store, "a").await;
+        let faulty = Arc::new(FaultStore::over(Arc::clone(&store), at, OperationFault::Refused));
+        let over = Arc::clone(&faulty) as Arc<dyn Store>;
+        if let Ok(session) = opening(over, &server).await {
+            drop(session.stop(SessionStop::when_idle_for(Duration::ZERO)));
+            session.done().in_time("the end").await;
+        }
+        if faulty.asked() <= at {
+            assert!(at > 8, "only {at} operations");
+            break;
+        }
+        let is_free = async || store.open(&id()).await.unwrap().holder.is_none();
+        wait::asked("its owner has given it back", is_free).await;
+        let rows = store.inbox(&id()).await.unwrap();
+        time.pass(Duration::from_secs(5));
+        let is_due = !store.due(1, Vec::new()).await.unwrap().is_empty();
+        assert_eq!(is_due, !rows.is_empty(), "at {at}: {rows:?}");
+    }
+}
