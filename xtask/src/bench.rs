@@ -13,19 +13,17 @@ pub(crate) fn bench(args: &[String]) -> anyhow::Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match &args[..] {
         [part, flags @ ..] if *part == COUNTS => counts(flags),
-        parts if parts.contains(&NODES) => {
-            run(&["--profile", "dist", "--features", "safepoint-bench/postgres"], "safepoint-bench", parts)
-        }
-        parts => run(&["--profile", "dist"], "safepoint-bench", parts),
+        parts if parts.contains(&NODES) => run(&["--features", "safepoint-bench/postgres"], parts),
+        parts => run(&[], parts),
     }
 }
 
-/// Counts with the settings of the tests, so that nothing is built for it alone.
+/// Counts as a test of the workspace, so that nothing is built for it alone.
 pub(crate) fn counts(flags: &[&str]) -> anyhow::Result<()> {
-    run(&["--quiet"], COUNTS, flags)
+    cargo::run(&[&["test", "--quiet", "--workspace", "--test", COUNTS, "--"], flags].concat())
 }
 
-fn run(how: &[&str], program: &str, args: &[&str]) -> anyhow::Result<()> {
-    let recipe = [&["run"], how, &["--package", "safepoint-bench", "--bin", program, "--"], args].concat();
-    cargo::run(&recipe)
+fn run(features: &[&str], parts: &[&str]) -> anyhow::Result<()> {
+    const PROGRAM: [&str; 5] = ["run", "--profile", "dist", "--package", "safepoint-bench"];
+    cargo::run(&[&PROGRAM[..], features, &["--"], parts].concat())
 }
