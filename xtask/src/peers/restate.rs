@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, ensure};
 
 use super::{Absent, Tally, node, target};
-use crate::{cargo, source};
+use crate::{source, stores};
 
 /// The version that the scenarios are known to fit.
 const PACKAGE: &str = "@restatedev/restate-server@1.7.12";
@@ -60,18 +60,7 @@ fn program(cache: &Path) -> Result<PathBuf, Absent> {
 }
 
 fn run(program: &Path, test: &str) -> anyhow::Result<()> {
-    let output = cargo::command()
-        .args([
-            "test",
-            "--quiet",
-            "--package",
-            "safepoint-nodes",
-            "--features",
-            "restate",
-            "--test",
-            "restate",
-        ])
-        .args(["--", "--exact", &format!("restate::{test}"), "--nocapture"])
+    let output = stores::restate(&format!("restate::{test}"))
         .env("SAFEPOINT_RESTATE_SERVER", program)
         .current_dir(source::root())
         .stdin(Stdio::null())
