@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::Signal;
+use rustix::{io::ioctl_fionread, process::Signal};
 use safepoint_testkit::{
     flood::{Field, Flood},
     server::ServedWire,
@@ -33,11 +33,21 @@ impl Run {
         Self { child, printed }
     }
 
-    /// One whose model floods, and that has said more than a pipe holds.
+    /// One whose model floods, and that has said all that a pipe holds.
     fn of_flood(runtime: &Runtime, flood: &Flood, more: &[&str]) -> Self {
         let asked = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m"];
         let run = Self::start(&[&asked[..], more].concat());
         runtime.block_on(flood.until(1 << 20)).unwrap();
+        // What has left the model may still be on its way.
+        let (mut held, mut since) = (0, Instant::now());
+        until("its stdout is full", || {
+            let holds = ioctl_fionread(run.child.stdout.as_ref().unwrap()).unwrap();
+            if holds != std::mem::replace(&mut held, holds) {
+                since = Instant::now();
+            }
+            // Each write has pages of its own in a pipe of 64 KiB: of those a line may fill little more than half.
+            holds > 32 << 10 && since.elapsed() > Duration::from_millis(250)
+        });
         run
     }
 

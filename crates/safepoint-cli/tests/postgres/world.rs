@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use safepoint_testkit::wait::InTime as _;
+use safepoint_testkit::wait::{self, InTime as _};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -145,8 +145,18 @@ impl Server {
 
     /// Waits until it has ended by itself.
     pub(super) async fn ended(mut self) {
-        let ended = tokio::task::spawn_blocking(move || self.process.wait().unwrap());
-        assert!(ended.in_time("the end of a drained server").await.unwrap().success());
+        let status = wait::so("the end of a drained server", || self.process.try_wait().unwrap()).await;
+        assert!(status.success());
+    }
+}
+
+/// A test that fails leaves none.
+impl Drop for Server {
+    fn drop(&mut self) {
+        if matches!(self.process.try_wait(), Ok(None)) {
+            self.process.kill().unwrap();
+            self.process.wait().unwrap();
+        }
     }
 }
 
