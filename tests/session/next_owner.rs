@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Session, StopRequest,
     ids::SessionId,
-    raw::encode_item,
-    session::{ItemOutcome, PendingItems, Policy, SessionEvent, SessionStop, TurnStopAck},
+    raw::{StoredStop, encode_item, store_stop},
+    session::{
+        ExitReason, ItemOutcome, PendingItems, Policy, QueueAfterStop, SessionEvent, SessionStop, TurnStopAck,
+    },
     store::{Error, MemoryStore, OwnerProcess, Store},
 };
 use safepoint_testkit::{
@@ -110,4 +112,27 @@ async fn what_is_left_in_a_session_whose_store_failed_wants_an_owner() {
         let is_due = !store.due(1, Vec::new()).await.unwrap().is_empty();
         assert_eq!(is_due, !rows.is_empty(), "at {at}: {rows:?}");
     }
+}
+
+/// S7.47: the same where the owner has only learned of a stop, of an item that is over, and cannot record that.
+#[tokio::test]
+async fn a_stop_that_could_not_be_applied_wants_an_owner() {
+    let time = Time::default();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &Population::default())));
+    let server = server([Reply::text("of a")]).await;
+    let first = opened(&store, &server).await;
+    first.push("a".to_owned()).unwrap().outcome().await;
+    first.stop(SessionStop::at_turn_end());
+    first.done().in_time("the end").await;
+    let stop = StoredStop::Item(1, StopRequest::now(), QueueAfterStop::Continues);
+    store_stop(&*store, &id(), &stop).await.unwrap();
+    let faulty = Arc::new(FaultStore::unarmed(Arc::clone(&store), OperationFault::Refused));
+    faulty.arm_named("append", 0);
+    let next = opening(Arc::clone(&faulty) as Arc<dyn Store>, &server).await.unwrap();
+    assert!(matches!(next.done().in_time("the end").await.reason(), ExitReason::Failed(_)));
+    assert!(store.stops(&id(), 0).await.unwrap().iter().any(|stop| !stop.seen));
+    let is_free = async || store.open(&id()).await.unwrap().holder.is_none();
+    wait::asked("its owner has given it back", is_free).await;
+    time.pass(Duration::from_secs(5));
+    assert_eq!(store.due(1, Vec::new()).await.unwrap().len(), 1);
 }

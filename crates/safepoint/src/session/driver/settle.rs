@@ -10,7 +10,7 @@ use super::{
     SessionMessage, TicketState, report,
 };
 use crate::session::{
-    exit::{ExitReason, OpenTurn, SessionExit},
+    exit::{ExitReason, OpenTurn, STORE, SessionExit},
     journal::later,
     machine,
     outcome::{PreemptOutcome, RejectReason},
@@ -33,26 +33,20 @@ pub(super) struct SessionEnd {
 
 impl SessionEnd {
     /// When the session wants an owner again. One that was stopped is left as its stopper wants it, but one that was only idle would
-    /// have stayed for what came.
+    /// have stayed for what came, and what its lease or its store has cut is for the next owner, as after a death.
     pub(super) fn rest(&self) -> Rest {
-        let is_idle = self.exit == Some(machine::ExitKind::Idle);
-        if is_idle && self.is_called_for { Rest::Now } else { Rest::Nothing }
+        let is_cut = self.error.as_ref().is_some_and(|error| error.code == STORE);
+        match self.exit {
+            Some(machine::ExitKind::Idle) if self.is_called_for => Rest::Now,
+            Some(machine::ExitKind::Broken) if is_cut && self.turns_end_by == Some(Code::LEASE) => Rest::Now,
+            // What the store does not accept now it accepts no sooner from another owner.
+            Some(machine::ExitKind::Broken) if is_cut => later(),
+            _ => Rest::Nothing,
+        }
     }
 }
 
 impl<T: Item> Driver<T> {
-    /// When the session wants an owner again. What its lease or its store has cut is for the next owner, as after a death.
-    pub(super) fn rest(&self) -> Rest {
-        let is_unrecorded = self.recorder.persisted != Persisted::Yes;
-        let is_broken = self.end.exit == Some(machine::ExitKind::Broken) && !self.machine.is_stopping();
-        match &self.end.turns_end_by {
-            _ if !(is_unrecorded && is_broken) => self.end.rest(),
-            Some(code) if *code == Code::LEASE => Rest::Now,
-            // What the store does not accept now it accepts no sooner from another owner.
-            _ => later(),
-        }
-    }
-
     /// Something panicked in the middle of a step. What is here is accounted for as it is; nothing more
     /// begins or is recorded.
     pub(super) fn fail_with_panic(&mut self, why: &str) {

@@ -293,7 +293,7 @@ impl<T: Item> Driver<T> {
         {
             // The stops apply to the next owner, which ends at once: requested twice, never lost.
         }
-        let rest = self.rest();
+        let rest = self.end.rest();
         if !matches!(timeout(RELEASE, journal.release(rest)).await, Ok(Ok(()))) {
             // A lease without an owner must not lock others out, and callers that wait for the end need not
             // wait for this.
