@@ -2,6 +2,9 @@
 
 use super::*;
 
+mod explored;
+mod model;
+
 /// How many seeds are played in the tests. `cargo xtask fleet` plays for minutes.
 const SEEDS: u64 = 40;
 /// Within how many seeds a rule that was taken out is found.
