@@ -1,7 +1,8 @@
 //! A fleet of nodes, simulated: real [nodes](safepoint::session::Node), leases and placement over a store in memory, in one thread with a
 //! paused clock, and everything that goes wrong follows from a seed (S7.63).
 //!
-//! Owners are scripted: they take sessions by the contract of the store, begin effects, obey stops, and give the sessions back. Between
+//! Owners are scripted: they take sessions by the contract of the store, begin effects, obey stops, and give the sessions back. Or they
+//! are the sessions of the engine, with an agent that calls a tool ([`Owners`]). Between
 //! each node and the store is a network that delays messages, loses answers and is cut. Processes crash, are paused and drain, the store
 //! goes away, clocks are up to 2 % off, and wakes are lost, doubled and brought to the wrong node. At every step it is checked that one
 //! owner writes, that no effect begins twice, after its lease or beside one of another owner, and that what is recorded as stopped has
@@ -27,19 +28,22 @@ mod judge;
 mod life;
 mod link;
 mod owner;
+mod payer;
 mod plan;
+mod sessions;
 mod site;
 mod trace;
 mod wire;
 mod world;
 
 pub use figures::FleetFigures;
-pub use plan::{FleetPlan, Sabotage};
+pub use plan::{FleetPlan, Owners, Sabotage};
 
 use dice::Dice;
 use judge::Judge;
 use life::MakesTaker;
 use owner::ScriptedOwner;
+use sessions::SessionOwner;
 use world::World;
 
 /// How long the lease of a node is.
@@ -63,18 +67,22 @@ pub struct FleetReport {
     pub figures: FleetFigures,
 }
 
-/// Simulates a fleet with scripted owners.
+/// Simulates a fleet.
 ///
 /// # Panics
 /// Within a tokio runtime.
 #[must_use]
 pub fn simulate(plan: &FleetPlan, seed: u64) -> FleetReport {
-    let (longest, dice) = (plan.effect, Arc::new(Dice::of(seed.rotate_left(u64::BITS / 2))));
+    let (longest, owners) = (plan.effect, plan.owners);
+    let dice = Arc::new(Dice::of(seed.rotate_left(u64::BITS / 2)));
     simulated(plan, seed, move |judge| {
         let judge = Arc::clone(judge);
         Arc::new(move |store, node, link| {
             let (judge, dice) = (Arc::clone(&judge), Arc::clone(&dice));
-            Arc::new(ScriptedOwner { store, node, link, judge, dice, longest })
+            match owners {
+                Owners::Scripted => Arc::new(ScriptedOwner { store, node, link, judge, dice, longest }) as _,
+                Owners::Sessions => Arc::new(SessionOwner::new(node, (link, judge, dice), longest)) as _,
+            }
         })
     })
 }
@@ -85,7 +93,7 @@ fn simulated(plan: &FleetPlan, seed: u64, taker: impl FnOnce(&Arc<Judge>) -> Mak
     let runtime = runtime.expect("a runtime of one thread needs nothing");
     runtime.block_on(async {
         // What counts time is made here, where it is virtual.
-        let judge = Arc::new(Judge::new());
+        let judge = Arc::new(Judge::new(&plan.watch));
         let taker = taker(&judge);
         let world = World::new(plan.clone(), seed, &judge, taker);
         let machine = world.site().machine().clone();

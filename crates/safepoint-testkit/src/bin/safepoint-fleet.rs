@@ -1,4 +1,5 @@
-//! Plays seeds of a simulated fleet for a time, or the large one once: `cargo xtask fleet`.
+//! Plays seeds of a simulated fleet for a time, or one seed of a large one, or of real sessions: `cargo xtask fleet`. `--watch WORD…`, at
+//! the end, prints the steps of one that is played once in which a word occurs.
 
 use std::{
     process::ExitCode,
@@ -14,12 +15,14 @@ const SECONDS: u64 = 120;
 struct Wanted {
     seed: u64,
     seconds: u64,
-    is_large: bool,
+    /// Played once.
+    once: Option<FleetPlan>,
+    watch: Vec<String>,
 }
 
 impl Wanted {
     fn read(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut wanted = Self { seed: 1, seconds: SECONDS, is_large: false };
+        let mut wanted = Self { seed: 1, seconds: SECONDS, once: None, watch: Vec::new() };
         while let Some(arg) = args.next() {
             let mut number = || {
                 let number = args.next().and_then(|number| number.parse().ok());
@@ -28,18 +31,29 @@ impl Wanted {
             match arg.as_str() {
                 "--seed" => wanted.seed = number()?,
                 "--seconds" => wanted.seconds = number()?,
-                "--large" => wanted.is_large = true,
-                _ => return Err(format!("`{arg}` is none of --seconds N, --seed N and --large")),
+                "--large" => wanted.once = Some(FleetPlan::large()),
+                "--sessions" => wanted.once = Some(FleetPlan::sessions()),
+                "--watch" => wanted.watch.extend(args.by_ref()),
+                _ => {
+                    let all = "--seconds N, --seed N, --large, --sessions and --watch WORD…";
+                    return Err(format!("`{arg}` is none of {all}"));
+                }
             }
         }
         Ok(wanted)
+    }
+
+    fn plays(self) -> bool {
+        match self.once {
+            Some(plan) => plays_once(FleetPlan { watch: self.watch, ..plan }, self.seed),
+            None => plays_seeds(self.seed, Duration::from_secs(self.seconds)),
+        }
     }
 }
 
 fn main() -> ExitCode {
     let is_whole = match Wanted::read(std::env::args().skip(1)) {
-        Ok(Wanted { seed, is_large: true, .. }) => plays_large(seed),
-        Ok(Wanted { seed, seconds, is_large: false }) => plays_seeds(seed, Duration::from_secs(seconds)),
+        Ok(wanted) => wanted.plays(),
         Err(wrong) => {
             println!("fleet: {wrong}");
             // Exit: as for any wrong use.
@@ -72,8 +86,8 @@ fn plays_seeds(first: u64, time: Duration) -> bool {
     true
 }
 
-fn plays_large(seed: u64) -> bool {
-    let (plan, began) = (FleetPlan::large(), Instant::now());
+fn plays_once(plan: FleetPlan, seed: u64) -> bool {
+    let began = Instant::now();
     println!("fleet: seed {seed}, {} nodes, {} sessions, {} items", plan.nodes, plan.sessions, plan.items);
     let report = simulate(&plan, seed);
     println!("{}  took               {:.0?}, trace {:016x}", report.figures, began.elapsed(), report.hash);

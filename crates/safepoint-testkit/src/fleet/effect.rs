@@ -4,10 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use safepoint::{
     ids::SessionId,
-    raw::{
-        simulation::SimulatedMachine,
-        store::{Lease, NodeLease},
-    },
+    raw::{simulation::SimulatedMachine, store::NodeLease},
 };
 use tokio::{
     sync::oneshot,
@@ -21,13 +18,22 @@ const LOOK: Duration = Duration::from_millis(50);
 /// How long a process may take to die, once it is to.
 const DIES: (Duration, Duration) = (Duration::ZERO, Duration::from_millis(900));
 
+/// What an effect is for, and under which lease it runs.
+#[derive(Clone, Debug)]
+pub(super) struct EffectOf {
+    pub(super) session: SessionId,
+    pub(super) item: u64,
+    pub(super) epoch: u64,
+    pub(super) lease: NodeLease,
+}
+
 /// An effect that runs. Dropping it ends it at once.
 #[derive(Debug)]
 #[must_use = "dropping it ends the effect"]
 pub(super) struct Effect {
     judge: Arc<Judge>,
     machine: SimulatedMachine,
-    effect: (SessionId, u64),
+    of: EffectOf,
     /// Closed by its drop, for the process to see.
     owner: Option<oneshot::Sender<()>>,
     done: oneshot::Receiver<()>,
@@ -38,24 +44,21 @@ impl Effect {
     pub(super) fn begin(
         judge: &Arc<Judge>,
         machine: &SimulatedMachine,
-        (lease, item): (&Lease, u64),
+        of: EffectOf,
         (dice, left, takes): (&Dice, Duration, Duration),
     ) -> Self {
-        judge.begins(lease.session(), item, lease.epoch(), left);
+        judge.begins(&of.session, of.item, of.epoch, left);
         let (owner, ended) = oneshot::channel();
         let (finishes, done) = oneshot::channel();
         let process = Process {
             judge: Arc::clone(judge),
             machine: machine.clone(),
-            lease: lease.node().clone(),
-            session: lease.session().clone(),
-            item,
+            of: of.clone(),
             ends: Instant::now() + takes,
             dies: dice.time(DIES),
         };
         drop(tokio::spawn(process.run(ended, finishes)));
-        let effect = (lease.session().clone(), item);
-        Self { judge: Arc::clone(judge), machine: machine.clone(), effect, owner: Some(owner), done }
+        Self { judge: Arc::clone(judge), machine: machine.clone(), of, owner: Some(owner), done }
     }
 
     /// Waits until it is over: whether it has done what it is for, or its guard has ended it. To be awaited to its end once.
@@ -69,7 +72,7 @@ impl Drop for Effect {
         drop(self.owner.take());
         // One whose machine has crashed ended nothing: what is left of it dies by its guard.
         if !self.machine.has_crashed() {
-            self.judge.ends(&self.effect.0, self.effect.1, "ended");
+            self.judge.ends(&self.of.session, self.of.item, "ended");
         }
     }
 }
@@ -78,9 +81,7 @@ impl Drop for Effect {
 struct Process {
     judge: Arc<Judge>,
     machine: SimulatedMachine,
-    lease: NodeLease,
-    session: SessionId,
-    item: u64,
+    of: EffectOf,
     ends: Instant,
     dies: Duration,
 }
@@ -96,13 +97,13 @@ impl Process {
                 () = sleep(left.min(LOOK)) => {}
             }
             if Instant::now() >= self.ends {
-                self.judge.ends(&self.session, self.item, "finishes");
+                self.judge.ends(&self.of.session, self.of.item, "finishes");
                 if finishes.send(()).is_err() {
                     // Its owner is gone.
                 }
                 return;
             }
-            let is_over = self.machine.on_its_clocks(|| self.lease.left()).is_zero();
+            let is_over = self.machine.on_its_clocks(|| self.of.lease.left()).is_zero();
             if is_over || self.machine.has_crashed() {
                 return self.dies().await;
             }
@@ -112,6 +113,6 @@ impl Process {
     /// Its guard kills it, unless its owner has ended it.
     async fn dies(self) {
         sleep(self.dies).await;
-        self.judge.ends(&self.session, self.item, "killed");
+        self.judge.ends(&self.of.session, self.of.item, "killed");
     }
 }

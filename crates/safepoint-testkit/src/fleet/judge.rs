@@ -34,15 +34,15 @@ struct Court {
     begun: BTreeSet<(SessionId, u64)>,
     /// Since when a session wants an owner, and whether a node that held it was buried.
     wanting: BTreeMap<SessionId, (Instant, bool)>,
-    /// Stops that were asked for and that no owner has recorded as done.
-    stops: BTreeMap<(SessionId, u64), Instant>,
+    /// Stops that were asked for and that no owner has recorded as done, each with the effect that it is to end.
+    stops: BTreeMap<(SessionId, u64), (Instant, u64)>,
     figures: FleetFigures,
 }
 
 impl Judge {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(watch: &[String]) -> Self {
         let court = Court {
-            trace: Trace::new(),
+            trace: Trace::new(watch),
             broken: None,
             holders: BTreeMap::new(),
             alive: BTreeMap::new(),
@@ -77,12 +77,12 @@ impl Judge {
         }
     }
 
-    /// A stop was asked for.
-    pub(super) fn stop_asked(&self, session: &SessionId, number: u64) {
+    /// A stop was asked for, of this effect.
+    pub(super) fn stop_asked(&self, session: &SessionId, number: u64, item: u64) {
         self.given(session);
         let mut court = lock(&self.court);
         court.trace.step("stop", format_args!("{session} {number}"));
-        court.stops.insert((session.clone(), number), Instant::now());
+        court.stops.insert((session.clone(), number), (Instant::now(), item));
     }
 
     /// The store gave the session to this node. No effect of an earlier owner may be alive.
@@ -109,6 +109,13 @@ impl Judge {
             let holder = court.holders.get(session).cloned();
             court.breaks(format!("{node} wrote {session} with epoch {epoch}; its owner is {holder:?}"));
         }
+    }
+
+    /// The epoch under which this node holds the session; 0 if it does not.
+    pub(super) fn epoch_of(&self, session: &SessionId, node: &NodeId) -> u64 {
+        let court = lock(&self.court);
+        let held = court.holders.get(session).filter(|(holder, _)| holder == node);
+        held.map(|(_, epoch)| *epoch).unwrap_or_default()
     }
 
     /// The store took the session back.
@@ -175,15 +182,16 @@ impl Judge {
         court.trace.step(how, format_args!("{session} {item}"));
     }
 
-    /// An owner recorded that a stop is done. No effect of its session may be alive.
+    /// An owner recorded that a stop is done. The effect that it was to end is not alive.
     pub(super) fn stop_done(&self, session: &SessionId, number: u64) {
         let mut court = lock(&self.court);
         court.trace.step("stopped", format_args!("{session} {number}"));
-        if court.alive.contains_key(session) {
-            court.breaks(format!("stop {number} of {session} is recorded as done while an effect is alive"));
-        }
-        if let Some(asked) = court.stops.remove(&(session.clone(), number)) {
-            court.figures.stopped(asked.elapsed());
+        let Some((asked, item)) = court.stops.remove(&(session.clone(), number)) else { return };
+        court.figures.stopped(asked.elapsed());
+        if court.alive.get(session).is_some_and(|alive| alive.contains_key(&item)) {
+            court.breaks(format!(
+                "stop {number} of {session} is recorded as done while effect {item} is alive"
+            ));
         }
     }
 

@@ -15,7 +15,12 @@ use safepoint::{
 use safepoint_nodes::{TakeResult, Taker, Wake};
 use tokio::{sync::Notify, time::sleep};
 
-use super::{dice::Dice, effect::Effect, judge::Judge, link::NodeLink};
+use super::{
+    dice::Dice,
+    effect::{Effect, EffectOf},
+    judge::Judge,
+    link::NodeLink,
+};
 
 /// How much of a lease an effect needs (S7.4).
 const NEEDED: Duration = Duration::from_millis(500);
@@ -109,7 +114,7 @@ impl SessionInHand<'_> {
         let left = self.left().await;
         let machine = self.owner.link.machine();
         let begun = (&*self.owner.dice, left, takes);
-        let mut effect = Effect::begin(&self.owner.judge, &machine, (&self.lease, number), begun);
+        let mut effect = Effect::begin(&self.owner.judge, &machine, self.effect_of(number), begun);
         loop {
             // Biased: an effect that is done is not stopped any more. A wake that is lost here is looked for below by the stop's own row.
             tokio::select! {
@@ -128,6 +133,11 @@ impl SessionInHand<'_> {
                 return self.append(writes).await;
             }
         }
+    }
+
+    fn effect_of(&self, item: u64) -> EffectOf {
+        let (session, lease) = (self.session().clone(), self.lease.node().clone());
+        EffectOf { session, item, epoch: self.lease.epoch(), lease }
     }
 
     /// Waits until the lease is valid for long enough; how long it is.

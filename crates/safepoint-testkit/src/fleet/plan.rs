@@ -28,8 +28,22 @@ pub struct FleetPlan {
     pub room: usize,
     /// How often an answer of the store is lost on its way, of a thousand times. The request is asked again.
     pub loss: u32,
+    /// Steps in whose words one of these occurs are printed as they happen: to follow a session of a seed that fails.
+    pub watch: Vec<String>,
+    /// What owns the sessions.
+    pub owners: Owners,
     /// What is taken out of the store's rules.
     pub sabotage: Sabotage,
+}
+
+/// What owns the sessions of a fleet. Exhaustive: both know the contract of the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owners {
+    /// A script, by the contract of the store alone.
+    #[default]
+    Scripted,
+    /// The engine: [sessions](safepoint::Session) of an agent that calls a tool for each item.
+    Sessions,
 }
 
 /// A rule that is taken out, to see that the simulation finds it. Exhaustive: there is one for each that keeps two owners apart.
@@ -58,6 +72,8 @@ impl FleetPlan {
             effect: Duration::from_secs(6),
             room: 20,
             loss: 10,
+            watch: Vec::new(),
+            owners: Owners::Scripted,
             sabotage: Sabotage::Nothing,
         }
     }
@@ -74,6 +90,22 @@ impl FleetPlan {
             faults: 1_000,
             lasts: HOUR,
             room: 1_000,
+            ..Self::small()
+        }
+    }
+
+    /// Fifty nodes and two thousand sessions as programs have them, with agents that call a tool.
+    #[must_use]
+    pub fn sessions() -> Self {
+        Self {
+            nodes: 50,
+            sessions: 2_000,
+            items: 2_000,
+            stops: 200,
+            faults: 80,
+            lasts: Duration::from_secs(120),
+            room: 100,
+            owners: Owners::Sessions,
             ..Self::small()
         }
     }

@@ -19,18 +19,23 @@ pub(super) struct Trace {
     steps: u64,
     last: VecDeque<(Duration, String)>,
     counts: BTreeMap<&'static str, u64>,
+    watch: Vec<String>,
 }
 
 impl Trace {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(watch: &[String]) -> Self {
         // The basis of FNV-1a.
         const BASIS: u64 = 0xCBF2_9CE4_8422_2325;
-        Self { began: Instant::now(), hash: BASIS, steps: 0, last: VecDeque::new(), counts: BTreeMap::new() }
+        let (began, last, counts) = (Instant::now(), VecDeque::new(), BTreeMap::new());
+        Self { began, hash: BASIS, steps: 0, last, counts, watch: watch.to_vec() }
     }
 
     /// Something happened, of this kind, now.
     pub(super) fn step(&mut self, kind: &'static str, what: impl fmt::Display) {
         let (at, words) = (self.began.elapsed(), format!("{kind} {what}"));
+        if self.watch.iter().any(|watched| words.contains(watched)) {
+            eprintln!("{:>12.6} {words}", at.as_secs_f64());
+        }
         let micros = u64::try_from(at.as_micros()).unwrap_or(u64::MAX);
         self.fold(&micros.to_le_bytes());
         self.fold(words.as_bytes());

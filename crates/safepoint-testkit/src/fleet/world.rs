@@ -1,15 +1,21 @@
 //! One simulation: what is given to sessions, what goes wrong, and the wait until all has come to its end.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use futures_util::FutureExt as _;
 use safepoint::{
+    StopRequest,
     ids::SessionId,
-    raw::store::{ApprovalsToWithdraw, NewItem, NewSession, StopIntent},
+    raw::{
+        StoredStop, encode_item,
+        store::{NewItem, NewSession, Pushed},
+        store_stop,
+    },
+    session::{Policy, QueueAfterStop},
     store::Store as _,
 };
 use tokio::{
@@ -22,7 +28,7 @@ use super::{
     judge::Judge,
     life::{Life, LooseWakes, MakesTaker, machine},
     link::NodeLink,
-    plan::{FleetFault, FleetPlan, faults},
+    plan::{FleetFault, FleetPlan, Owners, faults},
     site::StoreSite,
     wire::WireStore,
 };
@@ -45,8 +51,10 @@ pub(super) struct World {
     drains: Vec<Arc<Mutex<Option<oneshot::Sender<()>>>>>,
     wakes: Arc<LooseWakes>,
     taker: MakesTaker,
-    /// Those that were given something.
-    given: BTreeSet<usize>,
+    /// Those that were given something, each with the number and the text of its newest item.
+    given: BTreeMap<usize, (u64, u64)>,
+    /// How many items were pushed.
+    pushed: u64,
 }
 
 /// What happens at a time.
@@ -66,7 +74,7 @@ impl World {
         let wakes = Arc::new(LooseWakes::new(plan.nodes, dice.number()));
         let drains = links.iter().map(|_| Arc::default()).collect();
         let judge = Arc::clone(judge);
-        Self { plan, dice, judge, site, links, drains, wakes, taker, given: BTreeSet::new() }
+        Self { plan, dice, judge, site, links, drains, wakes, taker, given: BTreeMap::new(), pushed: 0 }
     }
 
     pub(super) fn site(&self) -> &Arc<StoreSite> {
@@ -118,23 +126,33 @@ impl World {
     }
 
     async fn push(&mut self, session: usize) {
-        const CAPACITY: usize = 1_000;
-        let item = NewItem { client_id: None, digest: String::new(), bytes: Vec::new(), capacity: CAPACITY };
-        self.given.insert(session);
+        let item = self.item();
         self.judge.saw("pushed", session);
         self.judge.given(&id(session));
-        if let Err(error) = self.site.store().push(&id(session), item).await {
-            self.judge.breaks(format!("an item could not be pushed: {error}"));
+        match self.site.store().push(&id(session), item).await {
+            Ok(Pushed::Accepted(number)) => drop(self.given.insert(session, (number, self.pushed))),
+            refused => self.judge.breaks(format!("an item could not be pushed: {refused:?}")),
         }
     }
 
-    async fn stop(&mut self, session: usize) {
-        let stop = StopIntent { bytes: Vec::new(), approvals: ApprovalsToWithdraw::Stay };
-        self.given.insert(session);
-        match self.site.store().ask_stop(&id(session), stop).await {
-            Ok(number) => self.judge.stop_asked(&id(session), number),
+    /// The newest item of the session is to stop, wherever it is. One that would come before the first item means nothing.
+    async fn stop(&self, session: usize) {
+        let Some((item, text)) = self.given.get(&session).copied() else { return };
+        // A script knows its effects by the numbers of the items, and an agent by their texts.
+        let effect = if self.plan.owners == Owners::Scripted { item } else { text };
+        let stop = StoredStop::Item(item, StopRequest::now(), QueueAfterStop::Continues);
+        match store_stop(&*self.site.store(), &id(session), &stop).await {
+            Ok(number) => self.judge.stop_asked(&id(session), number, effect),
             Err(error) => self.judge.breaks(format!("a stop could not be asked for: {error}")),
         }
+    }
+
+    /// The next item: its text is its number, which no other item has.
+    fn item(&mut self) -> NewItem {
+        const CAPACITY: usize = 1_000;
+        self.pushed += 1;
+        let text = self.pushed.to_string();
+        encode_item(&text, Policy::default(), None, CAPACITY).expect("a text can be written as JSON")
     }
 
     /// The process of a node begins.
@@ -208,7 +226,11 @@ impl World {
                 return;
             }
             if began.elapsed() > STARVES_AFTER {
-                self.judge.breaks(format!("{} sessions starve: {:?}", left.len(), left.iter().take(5)));
+                self.judge.breaks(format!(
+                    "{} sessions starve: {:?}",
+                    left.len(),
+                    left.iter().take(5).collect::<Vec<_>>()
+                ));
             }
             const UNPARKS: u32 = 20;
             looks += 1;
@@ -229,7 +251,7 @@ impl World {
             return left;
         }
         let store = self.site.store();
-        for number in &self.given {
+        for number in self.given.keys() {
             let session = id(*number);
             let waits = store.inbox(&session).await.is_ok_and(|items| !items.is_empty());
             let stops = store.stops(&session, 0).await.unwrap_or_default();
