@@ -45,7 +45,10 @@ impl Wanted {
 
     fn plays(self) -> bool {
         match self.once {
-            Some(plan) => plays_once(FleetPlan { watch: self.watch, ..plan }, self.seed),
+            Some(mut plan) => {
+                plan.watch = self.watch;
+                plays_once(&plan, self.seed)
+            }
             None => plays_seeds(self.seed, Duration::from_secs(self.seconds)),
         }
     }
@@ -86,10 +89,10 @@ fn plays_seeds(first: u64, time: Duration) -> bool {
     true
 }
 
-fn plays_once(plan: FleetPlan, seed: u64) -> bool {
+fn plays_once(plan: &FleetPlan, seed: u64) -> bool {
     let began = Instant::now();
     println!("fleet: seed {seed}, {} nodes, {} sessions, {} items", plan.nodes, plan.sessions, plan.items);
-    let report = simulate(&plan, seed);
+    let report = simulate(plan, seed);
     println!("{}  took               {:.0?}, trace {:016x}", report.figures, began.elapsed(), report.hash);
     is_whole(&report)
 }

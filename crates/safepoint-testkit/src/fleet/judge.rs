@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use safepoint::ids::{NodeId, SessionId};
+use safepoint::{
+    ids::{NodeId, SessionId},
+    raw::store::{Changes, Rest},
+};
 use tokio::time::Instant;
 
 use super::{figures::FleetFigures, trace::Trace};
@@ -118,10 +121,10 @@ impl Judge {
         held.map(|(_, epoch)| *epoch).unwrap_or_default()
     }
 
-    /// The store took the session back.
-    pub(super) fn released(&self, session: &SessionId) {
+    /// The store took the session back, with what its holder said of it.
+    pub(super) fn released(&self, session: &SessionId, (seen, rest): (Changes, Rest)) {
         let mut court = lock(&self.court);
-        court.trace.step("released", session);
+        court.trace.step("released", format_args!("{session} {rest:?} {seen:?}"));
         court.holders.remove(session);
     }
 

@@ -14,7 +14,7 @@ use safepoint::{
 use safepoint_nodes::{Here, NodeCapacity, Placement, PlacementError, Taker, Wake, wake_due};
 use tokio::{sync::oneshot, time::sleep};
 
-use super::{TTL, dice::Dice, judge::Judge, link::NodeLink, site::DAY, wire::WireStore};
+use super::{TTL, dice::Dice, judge::Judge, link::NodeLink, plan::Owners, site::DAY, wire::WireStore};
 use crate::sync::lock;
 
 /// How long a process waits before it joins again.
@@ -34,6 +34,7 @@ pub(super) struct Life {
     pub(super) taker: MakesTaker,
     pub(super) wakes: Arc<LooseWakes>,
     pub(super) room: usize,
+    pub(super) owners: Owners,
     /// The next request to drain. Held to take it.
     pub(super) drains: Arc<Mutex<Option<oneshot::Sender<()>>>>,
 }
@@ -78,10 +79,14 @@ impl Life {
         let looks = wake_due(&self.store, &[], &loose, node.burials(), drain.clone());
         let serves = here.serve(taker, capacity, drain.clone().boxed());
         let serves = future::join(looks, serves).map(drop).boxed();
-        // What is dropped here is on a node that holds nothing any more: its effects end with it. After a drain nothing is in hand.
         match future::select(node.lost().boxed(), serves).await {
-            Either::Left((lost, _serves)) => {
-                self.judge.saw("lost", format_args!("{} {lost}", self.link.number))
+            Either::Left((lost, serves)) => {
+                self.judge.saw("lost", format_args!("{} {lost}", self.link.number));
+                // Nothing is taken any more, and sessions end by the loss, when they know of it. A script is dropped.
+                drop(lock(&self.drains).take());
+                if self.owners == Owners::Sessions {
+                    serves.await;
+                }
             }
             Either::Right(((), _)) => self.judge.saw("drained", self.link.number),
         }

@@ -221,7 +221,7 @@ impl StoreSite {
     ) -> BoxFuture<'static, Result<(), Error>> {
         let released = self.store.release(&lease, seen, rest).now_or_never();
         if matches!(released, Some(Ok(()))) {
-            self.judge.released(lease.session());
+            self.judge.released(lease.session(), (seen, rest));
         }
         answered(released)
     }

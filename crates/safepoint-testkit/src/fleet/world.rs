@@ -1,7 +1,7 @@
 //! One simulation: what is given to sessions, what goes wrong, and the wait until all has come to its end.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -12,7 +12,7 @@ use safepoint::{
     ids::SessionId,
     raw::{
         StoredStop, encode_item,
-        store::{NewItem, NewSession, Pushed},
+        store::{InboxRow, NewItem, NewSession, Pushed},
         store_stop,
     },
     session::{Policy, QueueAfterStop},
@@ -55,6 +55,8 @@ pub(super) struct World {
     given: BTreeMap<usize, (u64, u64)>,
     /// How many items were pushed.
     pushed: u64,
+    /// Items that are to stop: a turn that was stopped with one waits for a person, who never comes here.
+    stopped: BTreeSet<(usize, u64)>,
 }
 
 /// What happens at a time.
@@ -74,7 +76,19 @@ impl World {
         let wakes = Arc::new(LooseWakes::new(plan.nodes, dice.number()));
         let drains = links.iter().map(|_| Arc::default()).collect();
         let judge = Arc::clone(judge);
-        Self { plan, dice, judge, site, links, drains, wakes, taker, given: BTreeMap::new(), pushed: 0 }
+        Self {
+            plan,
+            dice,
+            judge,
+            site,
+            links,
+            drains,
+            wakes,
+            taker,
+            given: BTreeMap::new(),
+            pushed: 0,
+            stopped: BTreeSet::new(),
+        }
     }
 
     pub(super) fn site(&self) -> &Arc<StoreSite> {
@@ -136,11 +150,12 @@ impl World {
     }
 
     /// The newest item of the session is to stop, wherever it is. One that would come before the first item means nothing.
-    async fn stop(&self, session: usize) {
+    async fn stop(&mut self, session: usize) {
         let Some((item, text)) = self.given.get(&session).copied() else { return };
         // A script knows its effects by the numbers of the items, and an agent by their texts.
         let effect = if self.plan.owners == Owners::Scripted { item } else { text };
         let stop = StoredStop::Item(item, StopRequest::now(), QueueAfterStop::Continues);
+        self.stopped.insert((session, item));
         match store_stop(&*self.site.store(), &id(session), &stop).await {
             Ok(number) => self.judge.stop_asked(&id(session), number, effect),
             Err(error) => self.judge.breaks(format!("a stop could not be asked for: {error}")),
@@ -170,6 +185,7 @@ impl World {
             taker: Arc::clone(&self.taker),
             wakes: Arc::clone(&self.wakes),
             room: self.plan.room,
+            owners: self.plan.owners,
             drains: Arc::clone(&self.drains[node]),
         }
     }
@@ -253,7 +269,8 @@ impl World {
         let store = self.site.store();
         for number in self.given.keys() {
             let session = id(*number);
-            let waits = store.inbox(&session).await.is_ok_and(|items| !items.is_empty());
+            let is_wanted = |item: &InboxRow| !self.stopped.contains(&(*number, item.number));
+            let waits = store.inbox(&session).await.is_ok_and(|items| items.iter().any(is_wanted));
             let stops = store.stops(&session, 0).await.unwrap_or_default();
             if waits || stops.iter().any(|stop| !stop.seen) {
                 left.push(session);
