@@ -33,7 +33,8 @@ cargo xtask RECIPE
   watched [ARGS] the tests of the workspace, or `cargo test ARGS`; one that hangs is ended, with all that is known of it
   optional       the tests of what the binary has by features that are off by default
   fleet          simulated nodes that crash, pause and are cut off, for two minutes of seeds: --seconds N, --seed N; by hand
-                 --large: a thousand nodes and a million sessions, for a virtual hour
+                 --large: a thousand nodes and a million sessions, for a virtual hour; --sessions: fifty nodes and 2,000
+                 sessions of the engine; --watch WORD…, at the end: the steps of one of these that have such a word
   nodes          real nodes over a real database: they are killed, paused and cut off, for some two minutes; `stores` does it too
   stores         the PostgreSQL store and its job queue against a server that its tests start: `apt-get install postgresql` before
   spec           each clause with the tests that cite it, or with what owes it; --strict fails on neither

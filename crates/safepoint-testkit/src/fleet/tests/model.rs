@@ -136,21 +136,15 @@ impl LeaseModel {
             if !node.is_buried && node.stored < -rules.margin {
                 steps.push(ModelStep::Bury(n));
             }
-            for (s, session) in self.sessions.iter().enumerate() {
-                self.steps_of(node, (n, s), session, rules, &mut steps);
+            for s in 0..self.sessions.len() {
+                self.steps_of((n, s), rules, &mut steps);
             }
         }
         steps
     }
 
-    fn steps_of(
-        &self,
-        node: &ModelNode,
-        (n, s): (usize, usize),
-        session: &ModelSession,
-        rules: LeaseRules,
-        steps: &mut Vec<ModelStep>,
-    ) {
+    fn steps_of(&self, (n, s): (usize, usize), rules: LeaseRules, steps: &mut Vec<ModelStep>) {
+        let (node, session) = (&self.nodes[n], &self.sessions[s]);
         let (stage, append) = session.at[n];
         if append != Append::None {
             steps.extend([true, false].map(|is_answered| ModelStep::AppendDone(n, s, is_answered)));
