@@ -19,6 +19,9 @@ use tokio::runtime::Runtime;
 
 use crate::{Practice, check, lines, safepoint, signal};
 
+/// A piece of text that is larger than what a pipe holds.
+const PIECE: usize = 128 << 10;
+
 /// A run whose stdout is a pipe.
 struct Run {
     child: Child,
@@ -33,20 +36,16 @@ impl Run {
         Self { child, printed }
     }
 
-    /// One whose model floods, and that has said all that a pipe holds.
-    fn of_flood(runtime: &Runtime, flood: &Flood, more: &[&str]) -> Self {
+    /// One whose model floods in pieces that no pipe holds, and that has written all that goes into its stdout.
+    fn of_flood(flood: &Flood, more: &[&str]) -> Self {
+        /// What a pipe holds, but for what may not fit into its last page.
+        const HOLDS: u64 = 64 << 10;
+        const SMALL: u64 = 4 << 10;
         let asked = ["run", "go", "--base-url", &flood.url(), "--model", "openai:m"];
         let run = Self::start(&[&asked[..], more].concat());
-        runtime.block_on(flood.until(1 << 20)).unwrap();
-        // What has left the model may still be on its way.
-        let (mut held, mut since) = (0, Instant::now());
+        // What is left of one piece waits, however much of it the pipe has taken.
         until("its stdout is full", || {
-            let holds = ioctl_fionread(run.child.stdout.as_ref().unwrap()).unwrap();
-            if holds != std::mem::replace(&mut held, holds) {
-                since = Instant::now();
-            }
-            // Each write has pages of its own in a pipe of 64 KiB: of those a line may fill little more than half.
-            holds > 32 << 10 && since.elapsed() > Duration::from_millis(250)
+            ioctl_fionread(run.child.stdout.as_ref().unwrap()).unwrap() > HOLDS - SMALL
         });
         run
     }
@@ -106,8 +105,8 @@ fn a_stdout_that_nobody_reads_holds_up_no_end() {
     let runtime = Runtime::new().unwrap();
     for (mode, is_json) in [(&["--json"][..], true), (&[], false)] {
         for (ends, grace, code) in [(Signal::TERM, "100ms", 143), (Signal::INT, "10m", 130)] {
-            let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
-            let mut run = Run::of_flood(&runtime, &flood, &[mode, &["--grace", grace]].concat());
+            let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, PIECE)).unwrap();
+            let mut run = Run::of_flood(&flood, &[mode, &["--grace", grace]].concat());
             signal(&run.child, ends);
             if ends == Signal::INT {
                 run.until_printed("Ctrl-C again: now");
@@ -185,8 +184,8 @@ fn a_signal_after_the_run_says_how_it_ended_and_what_was_lost() {
 fn one_interrupt_leaves_a_slow_reader_all_of_it() {
     const PAUSE: Duration = Duration::from_millis(2500);
     let runtime = Runtime::new().unwrap();
-    let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, 4 << 10)).unwrap();
-    let mut run = Run::of_flood(&runtime, &flood, &["--json", "--grace", "0"]);
+    let flood = runtime.block_on(Flood::start(ServedWire::OpenAi, Field::Text, PIECE)).unwrap();
+    let mut run = Run::of_flood(&flood, &["--json", "--grace", "0"]);
     signal(&run.child, Signal::INT);
     run.until_printed("Stopping now");
     let asked = Instant::now();
