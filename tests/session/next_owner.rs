@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use safepoint::{
     Session, StopRequest,
     ids::SessionId,
-    raw::{StoredStop, encode_item, store_stop},
+    raw::{StoredStop, encode_item, store::Liveness, store_stop},
     session::{
         ExitReason, ItemOutcome, PendingItems, Policy, QueueAfterStop, SessionEvent, SessionStop, TurnStopAck,
     },
@@ -15,7 +15,7 @@ use safepoint_testkit::{
     fault_store::{FaultStore, OperationFault},
     script::Reply,
     server::ModelServer,
-    store_suite::{Population, Time, outside},
+    store_suite::{Population, Time, outside, owner},
     wait::{self, InTime as _},
 };
 
@@ -135,4 +135,33 @@ async fn a_stop_that_could_not_be_applied_wants_an_owner() {
     wait::asked("its owner has given it back", is_free).await;
     time.pass(Duration::from_secs(5));
     assert_eq!(store.due(1, Vec::new()).await.unwrap().len(), 1);
+}
+
+/// S7.47, S6.22: an owner dies in its turn, and the next one cannot open the session, whichever operation its store refuses: it wants
+/// another owner, within five seconds.
+#[tokio::test]
+async fn a_turn_that_could_not_be_taken_over_wants_an_owner() {
+    for at in 0.. {
+        let (time, lives) = (Time::default(), Population::default());
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
+        let server = server([Reply::text("of a")]).await;
+        let mut gate = server.gate();
+        let dies = chat(agent(&server).build()).open(Arc::clone(&store), id(), owner(1)).await.unwrap();
+        dies.push("a".to_owned()).unwrap().recorded().await.unwrap();
+        gate.request().in_time("the request of its turn").await;
+        lives.say(1, Liveness::Dead);
+        let faulty = Arc::new(FaultStore::over(Arc::clone(&store), at, OperationFault::Refused));
+        let over = Arc::clone(&faulty) as Arc<dyn Store>;
+        let next = chat(agent(&server).build()).open(over, id(), owner(2)).await;
+        if faulty.asked() <= at {
+            assert!(next.is_ok() && at > 4, "only {at} operations");
+            break;
+        }
+        if next.is_ok() {
+            continue;
+        }
+        store.bury().await.unwrap();
+        time.pass(Duration::from_secs(5));
+        assert_eq!(store.due(1, Vec::new()).await.unwrap().len(), 1, "at {at}");
+    }
 }
