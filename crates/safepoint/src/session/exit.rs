@@ -115,10 +115,7 @@ pub(super) fn report(what: &str, why: &str) -> ErrorReport {
     ErrorReport::new("callback", format!("{what}: {why}"), None)
 }
 
-/// The code of what the store failed at.
-pub(super) const STORE: &str = "store";
-
 /// What the store failed at, as the exit reports it.
 pub(super) fn store_report(error: &store::Error) -> ErrorReport {
-    ErrorReport::new(STORE, error.to_string(), None).caused_by(ErrorSource::of(error.clone()))
+    ErrorReport::new("store", error.to_string(), None).caused_by(ErrorSource::of(error.clone()))
 }

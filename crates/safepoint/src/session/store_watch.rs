@@ -30,22 +30,17 @@ pub(super) struct Watcher<T> {
     seen: Option<Changes>,
     known: HashSet<u64>,
     stops: u64,
-    /// Items beyond this number are kept behind what the last owner left, until all of that has arrived.
-    keeps_beyond: Option<u64>,
-    kept: Vec<(u64, (T, Policy))>,
+    /// Items beyond this number are kept here, behind what the last owner left, until all of that has arrived.
+    kept: Option<(u64, Vec<FoundItem<T>>)>,
 }
+
+/// An item of the store, by its number.
+type FoundItem<T> = (u64, (T, Policy));
 
 impl<T: Item> Watcher<T> {
     pub(super) fn new(shared: &Arc<SharedSession<T>>, journal: Arc<Journal>) -> Self {
-        Self {
-            shared: Arc::downgrade(shared),
-            journal,
-            seen: None,
-            known: HashSet::new(),
-            stops: 0,
-            keeps_beyond: None,
-            kept: Vec::new(),
-        }
+        let shared = Arc::downgrade(shared);
+        Self { shared, journal, seen: None, known: HashSet::new(), stops: 0, kept: None }
     }
 
     /// Leaves this item to its sender, who pushes it.
@@ -115,14 +110,14 @@ impl<T: Item> Watcher<T> {
 
     /// Items beyond this number are kept back by the first look.
     pub(super) fn keep_behind(&mut self, last: u64) {
-        self.keeps_beyond = Some(last);
+        self.kept = Some((last, Vec::new()));
     }
 
     /// What was kept back comes in now, and nothing is kept back any more.
     pub(super) fn accept_kept(&mut self) {
-        self.keeps_beyond = None;
-        let kept = std::mem::take(&mut self.kept);
-        self.accept_all(kept);
+        if let Some((_, kept)) = self.kept.take() {
+            self.accept_all(kept);
+        }
     }
 
     /// Handles everything that is new.
@@ -181,14 +176,14 @@ impl<T: Item> Watcher<T> {
     }
 
     /// Everything that one look has found comes in together, so that one plan sees all of it.
-    fn accept_found(&mut self, mut found: Vec<(u64, (T, Policy))>) {
-        if let Some(last) = self.keeps_beyond {
-            self.kept.extend(found.extract_if(.., |(number, _)| *number > last));
+    fn accept_found(&mut self, mut found: Vec<FoundItem<T>>) {
+        if let Some((last, kept)) = &mut self.kept {
+            kept.extend(found.extract_if(.., |(number, _)| *number > *last));
         }
         self.accept_all(found);
     }
 
-    fn accept_all(&self, found: Vec<(u64, (T, Policy))>) {
+    fn accept_all(&self, found: Vec<FoundItem<T>>) {
         let Some(shared) = self.shared.upgrade() else { return };
         let messages = found.into_iter().map(|(number, (item, policy))| {
             move |ticket| SessionMessage::PushStored(number, item, ticket, policy)

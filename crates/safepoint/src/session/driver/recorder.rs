@@ -14,7 +14,6 @@ use crate::{
     contract::store::{self, ApprovalClose, ApprovalState, Durability, Write},
     run::outcome::Persisted,
     session::{
-        exit::STORE,
         journal::{Journal, JournalLine, in_time},
         machine::StartFrom,
     },
@@ -228,7 +227,7 @@ impl<T: Item> Driver<T> {
             Persisted::No(why) => why.as_str(),
             _ => "it is unknown whether the end of the turn was recorded",
         };
-        Some(ErrorReport::new(STORE, why, None))
+        Some(ErrorReport::new("store", why, None))
     }
 
     /// Writes nothing more, and ends everything that runs (S7.14).

@@ -10,13 +10,13 @@ use super::{
     SessionMessage, TicketState, report,
 };
 use crate::session::{
-    exit::{ExitReason, OpenTurn, STORE, SessionExit},
+    exit::{ExitReason, OpenTurn, SessionExit},
     journal::later,
     machine,
     outcome::{PreemptOutcome, RejectReason},
     stop::StoppedTurn,
 };
-use crate::{contract::store::Rest, run::outcome::Persisted, sync::callback};
+use crate::{contract::store::Rest, run::outcome::Persisted, sync::callback, value::event::ErrorKind};
 
 /// How the session ends, as far as it is known.
 #[derive(Default)]
@@ -35,12 +35,12 @@ impl SessionEnd {
     /// When the session wants an owner again. One that was stopped is left as its stopper wants it, but one that was only idle would
     /// have stayed for what came, and what its lease or its store has cut is for the next owner, as after a death.
     pub(super) fn rest(&self) -> Rest {
-        let is_cut = self.error.as_ref().is_some_and(|error| error.code == STORE);
-        match self.exit {
-            Some(machine::ExitKind::Idle) if self.is_called_for => Rest::Now,
-            Some(machine::ExitKind::Broken) if is_cut && self.turns_end_by == Some(Code::LEASE) => Rest::Now,
-            // What the store does not accept now it accepts no sooner from another owner.
-            Some(machine::ExitKind::Broken) if is_cut => later(),
+        match (self.exit, self.error.as_ref().map(|error| error.kind())) {
+            (Some(machine::ExitKind::Idle), _) if self.is_called_for => Rest::Now,
+            (Some(machine::ExitKind::Broken), Some(ErrorKind::Store)) => {
+                // What the store does not accept now it accepts no sooner from another owner.
+                if self.turns_end_by == Some(Code::LEASE) { Rest::Now } else { later() }
+            }
             _ => Rest::Nothing,
         }
     }
