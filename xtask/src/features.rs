@@ -1,28 +1,28 @@
 //! `features`: every published crate with none of its features, and with each of them alone, without a warning.
 
-use std::{panic::resume_unwind, path::Path, thread};
+use std::{panic::resume_unwind, thread};
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use crate::{cargo, source};
 
-/// The package that has the most features, and is made of the others: checked beside them.
+/// The package that has the most features, and is made of the others: checked beside them, where it waits for no lock.
 const LARGEST: &str = "safepoint-cli";
+const BESIDE: [&str; 2] = ["--target-dir", "target/features"];
 
 /// Checks them all, the largest package beside the others: each check is one crate after the other for most of its time.
 pub(crate) fn features() -> anyhow::Result<()> {
     let (largest, others): (Vec<_>, Vec<_>) =
         published(&metadata()?)?.into_iter().partition(|(package, _)| package == LARGEST);
-    let beside = source::root().join("target").join("features");
     thread::scope(|scope| {
-        let largest = scope.spawn(|| check_all(&largest, Some(&beside)));
-        check_all(&others, None)?;
+        let largest = scope.spawn(|| check_all(&largest, &BESIDE));
+        check_all(&others, &[])?;
         largest.join().unwrap_or_else(|panicked| resume_unwind(panicked))
     })
 }
 
-fn check_all(packages: &[(String, Vec<String>)], place: Option<&Path>) -> anyhow::Result<()> {
+fn check_all(packages: &[(String, Vec<String>)], place: &[&str]) -> anyhow::Result<()> {
     for (package, features) in packages {
         for feature in features.iter().map(Some).chain([None]) {
             check(package, feature.map(String::as_str), place)?;
@@ -31,14 +31,12 @@ fn check_all(packages: &[(String, Vec<String>)], place: Option<&Path>) -> anyhow
     Ok(())
 }
 
-fn check(package: &str, feature: Option<&str>, place: Option<&Path>) -> anyhow::Result<()> {
+fn check(package: &str, feature: Option<&str>, place: &[&str]) -> anyhow::Result<()> {
     let mut args = vec!["clippy", "--quiet", "--locked", "-p", package, "--no-default-features"];
     if let Some(feature) = feature {
         args.extend(["--features", feature]);
     }
-    if let Some(place) = place {
-        args.extend(["--target-dir", place.to_str().context("a path is text")?]);
-    }
+    args.extend(place);
     args.extend(["--", "-D", "warnings"]);
     cargo::run(&args)
 }
