@@ -37,8 +37,10 @@ struct Court {
     begun: BTreeSet<(SessionId, u64)>,
     /// Since when a session wants an owner, and whether a node that held it was buried.
     wanting: BTreeMap<SessionId, (Instant, bool)>,
-    /// Stops that were asked for and that no owner has recorded as done, each with the effect that it is to end.
-    stops: BTreeMap<(SessionId, u64), (Instant, u64)>,
+    /// Stops that were asked for and that no owner has recorded as done.
+    stops: BTreeMap<(SessionId, u64), Instant>,
+    /// Of stops of one item: the effect that it is to end. Any other stop is to end each of its session.
+    item_stops: BTreeMap<(SessionId, u64), u64>,
     figures: FleetFigures,
 }
 
@@ -52,6 +54,7 @@ impl Judge {
             begun: BTreeSet::new(),
             wanting: BTreeMap::new(),
             stops: BTreeMap::new(),
+            item_stops: BTreeMap::new(),
             figures: FleetFigures::default(),
         };
         Self { court: Mutex::new(court) }
@@ -80,12 +83,14 @@ impl Judge {
         }
     }
 
-    /// A stop was asked for, of this effect.
-    pub(super) fn stop_asked(&self, session: &SessionId, number: u64, item: u64) {
+    /// A stop was asked for, of this effect or of all that there are.
+    pub(super) fn stop_asked(&self, session: &SessionId, number: u64, effect: Option<u64>) {
         self.given(session);
         let mut court = lock(&self.court);
         court.trace.step("stop", format_args!("{session} {number}"));
-        court.stops.insert((session.clone(), number), (Instant::now(), item));
+        let stop = (session.clone(), number);
+        court.item_stops.extend(effect.map(|effect| (stop.clone(), effect)));
+        court.stops.insert(stop, Instant::now());
     }
 
     /// The store gave the session to this node. No effect of an earlier owner may be alive.
@@ -185,16 +190,18 @@ impl Judge {
         court.trace.step(how, format_args!("{session} {item}"));
     }
 
-    /// An owner recorded that a stop is done. The effect that it was to end is not alive.
+    /// An owner recorded that a stop is done. What it was to end is not alive.
     pub(super) fn stop_done(&self, session: &SessionId, number: u64) {
         let mut court = lock(&self.court);
         court.trace.step("stopped", format_args!("{session} {number}"));
-        let Some((asked, item)) = court.stops.remove(&(session.clone(), number)) else { return };
-        court.figures.stopped(asked.elapsed());
-        if court.alive.get(session).is_some_and(|alive| alive.contains_key(&item)) {
-            court.breaks(format!(
-                "stop {number} of {session} is recorded as done while effect {item} is alive"
-            ));
+        let stop = (session.clone(), number);
+        let effect = court.item_stops.get(&stop);
+        let is_to_end = |item: &u64| effect.is_none_or(|effect| effect == item);
+        if court.alive.get(session).is_some_and(|alive| alive.keys().any(is_to_end)) {
+            court.breaks(format!("stop {number} of {session} is recorded as done while an effect is alive"));
+        }
+        if let Some(asked) = court.stops.remove(&stop) {
+            court.figures.stopped(asked.elapsed());
         }
     }
 

@@ -30,13 +30,10 @@ pub(super) struct StoreSite {
     machine: SimulatedMachine,
     judge: Arc<Judge>,
     sabotage: Sabotage,
-    margin: Duration,
     outages: Arc<Outages>,
     /// The nodes that are present, each with its number. Held for one look or one entry.
     present: Mutex<Vec<(NodeId, usize)>>,
     links: OnceLock<Vec<Arc<NodeLink>>>,
-    /// Until when, by the lease clock, no lease that the store knows can have been over for the margin. Held for one look.
-    none_dead_until: Mutex<Duration>,
 }
 
 /// When the store was away. Its lease clock stands still meanwhile, and a lease longer: each node can beat before one is buried (S7.54).
@@ -86,27 +83,16 @@ impl StoreSite {
     pub(super) fn new(judge: Arc<Judge>, sabotage: Sabotage) -> Self {
         let machine = SimulatedMachine::new(SystemTime::UNIX_EPOCH + DAY, 0);
         let outages = Arc::new(Outages::new());
-        let margin = if sabotage == Sabotage::NoMargin { Duration::ZERO } else { MARGIN };
         let (clock, uptime) = (machine.clone(), Arc::clone(&outages));
         let outside = Environment {
             clock: Arc::new(move || of(clock.uptime())),
             // They are on other machines: there is no proof.
             witness: Arc::new(|_| Liveness::Unknown),
             uptime: Arc::new(move |_| Some(uptime.lease_clock())),
-            margin,
+            margin: if sabotage == Sabotage::NoMargin { Duration::ZERO } else { MARGIN },
         };
         let store = Arc::new(MemoryStore::new(outside));
-        Self {
-            store,
-            machine,
-            judge,
-            sabotage,
-            margin,
-            outages,
-            present: Mutex::default(),
-            links: OnceLock::new(),
-            none_dead_until: Mutex::default(),
-        }
+        Self { store, machine, judge, sabotage, outages, present: Mutex::default(), links: OnceLock::new() }
     }
 
     pub(super) fn store(&self) -> Arc<MemoryStore> {
@@ -172,16 +158,7 @@ impl StoreSite {
     }
 
     pub(super) fn bury(&self) -> BoxFuture<'static, Result<Vec<NodeId>, Error>> {
-        // A beat only makes a lease longer, so the first end that was seen holds: a thousand nodes look four times a second, each at
-        // a thousand rows.
-        let now = self.outages.lease_clock();
-        if now <= *lock(&self.none_dead_until) {
-            return answered(Some(Ok(Vec::new())));
-        }
         let buried = self.store.bury().now_or_never();
-        let rows = self.store.nodes().now_or_never().and_then(Result::ok).unwrap_or_default();
-        let ends = rows.iter().filter(|row| row.state.is_present()).filter_map(|row| row.until);
-        *lock(&self.none_dead_until) = ends.min().unwrap_or(now) + self.margin;
         if let Some(Ok(buried)) = &buried {
             buried.iter().filter(|id| self.is_well(id)).for_each(|_| self.judge.buried_alive());
             self.ended("buried", buried);

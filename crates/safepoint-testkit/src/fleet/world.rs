@@ -12,7 +12,7 @@ use safepoint::{
     ids::SessionId,
     raw::{
         StoredStop, encode_item,
-        store::{InboxRow, NewItem, NewSession, Pushed},
+        store::{ApprovalsToWithdraw, InboxRow, NewItem, NewSession, Pushed, StopIntent},
         store_stop,
     },
     session::{Policy, QueueAfterStop},
@@ -51,11 +51,11 @@ pub(super) struct World {
     drains: Vec<Arc<Mutex<Option<oneshot::Sender<()>>>>>,
     wakes: Arc<LooseWakes>,
     taker: MakesTaker,
-    /// Those that were given something, each with the number and the text of its newest item.
+    /// Those that were given something, each with the number and the text of its newest item, if it has one.
     given: BTreeMap<usize, (u64, u64)>,
     /// How many items were pushed.
     pushed: u64,
-    /// Items that are to stop: a turn that was stopped with one waits for a person, who never comes here.
+    /// Items of sessions of the engine that are to stop: a turn that was stopped with one waits for a person, who never comes here.
     stopped: BTreeSet<(usize, u64)>,
 }
 
@@ -149,15 +149,25 @@ impl World {
         }
     }
 
-    /// The newest item of the session is to stop, wherever it is. One that would come before the first item means nothing.
+    /// A script is to stop what it does, and a session of the engine its newest item, wherever that is: for a session without one that
+    /// means nothing.
     async fn stop(&mut self, session: usize) {
-        let Some((item, text)) = self.given.get(&session).copied() else { return };
-        // A script knows its effects by the numbers of the items, and an agent by their texts.
-        let effect = if self.plan.owners == Owners::Scripted { item } else { text };
-        let stop = StoredStop::Item(item, StopRequest::now(), QueueAfterStop::Continues);
-        self.stopped.insert((session, item));
-        match store_stop(&*self.site.store(), &id(session), &stop).await {
-            Ok(number) => self.judge.stop_asked(&id(session), number, effect),
+        let (store, id) = (self.site.store(), id(session));
+        let (asked, effect) = match (self.plan.owners, self.given.get(&session).copied()) {
+            (Owners::Scripted, item) => {
+                self.given.insert(session, item.unwrap_or_default());
+                let stop = StopIntent { bytes: Vec::new(), approvals: ApprovalsToWithdraw::Stay };
+                (store.ask_stop(&id, stop).await, None)
+            }
+            (Owners::Sessions, Some((item, text))) => {
+                self.stopped.insert((session, item));
+                let stop = StoredStop::Item(item, StopRequest::now(), QueueAfterStop::Continues);
+                (store_stop(&*store, &id, &stop).await, Some(text))
+            }
+            (Owners::Sessions, None) => return,
+        };
+        match asked {
+            Ok(number) => self.judge.stop_asked(&id, number, effect),
             Err(error) => self.judge.breaks(format!("a stop could not be asked for: {error}")),
         }
     }
