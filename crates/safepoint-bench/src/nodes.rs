@@ -21,8 +21,9 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let address = env::var(DATABASE).with_context(|| {
         format!("`nodes` needs a database that may be written to: {DATABASE}=postgres://…")
     })?;
-    appends::measure(table, &address).await?;
-    stops::measure(table, &address).await
+    // Each of those that append is a node of its own, which every other node would look at.
+    stops::measure(table, &address).await?;
+    appends::measure(table, &address).await
 }
 
 /// Another handle of the store, over separate connections.

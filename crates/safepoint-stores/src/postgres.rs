@@ -39,6 +39,7 @@ mod judge;
 mod lane;
 mod leases;
 mod limits;
+mod looks;
 mod nodes;
 mod options;
 mod owners;
@@ -48,6 +49,7 @@ mod rooms;
 mod schema;
 mod seats;
 mod sessions;
+mod shared;
 mod stops;
 mod tls;
 mod tries;
@@ -58,8 +60,11 @@ use address::Address;
 use append::AppendJob;
 use core::Core;
 use lane::Lanes;
+use looks::Looks;
 pub use options::{Migration, PostgresOptions, StoreClock};
 use rooms::Rooms;
+use sessions::NoticeOf;
+use stops::StopsOf;
 use worker::PgWorker;
 
 /// A store in a PostgreSQL database.
@@ -77,6 +82,7 @@ use worker::PgWorker;
 pub struct PostgresStore {
     core: Arc<Core>,
     lanes: Lanes,
+    looks: Looks,
     worker: PgWorker,
     thread: JoinHandle<()>,
 }
@@ -111,15 +117,15 @@ impl PostgresStore {
             }
         });
         opened.recv().unwrap_or(Err(Error::Gone))?;
-        let lanes = Lanes::start(&worker, &core);
-        Ok(Self { core, lanes, worker, thread })
+        let (lanes, looks) = (Lanes::start(&worker, &core), Looks::start(&worker, &core));
+        Ok(Self { core, lanes, looks, worker, thread })
     }
 
     /// Waits until every request is settled and the connections are closed. Blocks while it does. A store that is dropped does the
     /// same later, without being waited for.
     pub fn close(self) {
-        let Self { core, lanes, worker, thread } = self;
-        drop((lanes, worker, core));
+        let Self { core, lanes, looks, worker, thread } = self;
+        drop((lanes, looks, worker, core));
         if thread.join().is_err() {
             // The caller of the request that panicked already got the answer that the store is gone.
         }
@@ -295,8 +301,7 @@ impl Store for PostgresStore {
     }
 
     fn stops(&self, session: &SessionId, after: u64) -> StoreFuture<'_, Vec<StopRow>> {
-        let id = session.clone();
-        self.ask(|core| async move { core.stops(&id, after).await })
+        self.looks.stops(StopsOf { session: session.clone(), after })
     }
 
     fn decide(&self, session: &SessionId, decision: NewDecision) -> StoreFuture<'_, DecisionResult> {
@@ -322,7 +327,6 @@ impl Store for PostgresStore {
     }
 
     fn notice(&self, session: &SessionId) -> StoreFuture<'_, Changes> {
-        let id = session.clone();
-        self.ask(|core| async move { core.notice(&id).await })
+        self.looks.notice(NoticeOf(session.clone()))
     }
 }

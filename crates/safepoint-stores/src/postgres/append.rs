@@ -27,9 +27,9 @@ use super::{
 pub(super) struct AppendJob {
     pub(super) lease: Lease,
     pub(super) writes: Vec<Write>,
-    class: Durability,
+    pub(super) class: Durability,
     /// Until when it is asked again.
-    until: Instant,
+    pub(super) until: Instant,
     reply: oneshot::Sender<Result<Appended, Error>>,
 }
 
@@ -43,7 +43,7 @@ enum Tried {
 }
 
 /// How long the answer of one try may take, for a small append.
-const ANSWER: Duration = Duration::from_secs(2);
+pub(super) const ANSWER: Duration = Duration::from_secs(2);
 
 impl AppendJob {
     pub(super) fn new(
@@ -56,7 +56,7 @@ impl AppendJob {
         Self { lease, writes, class, until: Instant::now() + within, reply }
     }
 
-    fn answer(self, answer: Result<Appended, Error>) {
+    pub(super) fn answer(self, answer: Result<Appended, Error>) {
         tell(self.reply, answer);
     }
 
@@ -66,7 +66,7 @@ impl AppendJob {
 }
 
 /// What many bytes, and many writes with what each needs beside them, take longer.
-fn time_for(bytes: usize) -> Duration {
+pub(super) fn time_for(bytes: usize) -> Duration {
     /// A slow link, and a busy server.
     const A_SECOND: usize = 1 << 20;
     Duration::from_secs((bytes / A_SECOND) as u64)
@@ -90,81 +90,8 @@ impl Core {
         }
     }
 
-    /// Those that are not done with the others are asked alone.
-    async fn append_shared(&self, jobs: Vec<AppendJob>) {
-        let plan = |job: &AppendJob| {
-            let end = self.seats.get(&job.lease)?;
-            Some(AppendPlan::new(&job.writes, end, limits::made_up()))
-        };
-        let planned: Vec<(AppendJob, Option<AppendPlan>)> =
-            jobs.into_iter().map(|job| (plan(&job), job)).map(|(plan, job)| (job, plan)).collect();
-        let (known, unknown): (Vec<_>, Vec<_>) = planned.into_iter().partition(|(_, plan)| plan.is_some());
-        let known: Vec<(AppendJob, AppendPlan)> =
-            known.into_iter().filter_map(|(job, plan)| Some((job, plan?))).collect();
-        let asked = if known.is_empty() { Ok(Vec::new()) } else { self.ask_shared(&known).await };
-        let (done, is_lost) = match asked {
-            Ok(done) => (done, false),
-            Err(failure) => (Vec::new(), matches!(failure, Failure::Lost(_))),
-        };
-        for (place, (job, plan)) in known.into_iter().enumerate() {
-            if done.contains(&(place as i64 + 1)) {
-                self.seats.put(&job.lease, plan.to.clone());
-                job.answer(Ok(plan.appended(Vec::new())));
-            } else {
-                self.append_one(job, is_lost.then_some(plan)).await;
-            }
-        }
-        for (job, _) in unknown {
-            self.append_one(job, None).await;
-        }
-    }
-
-    async fn ask_shared(&self, jobs: &[(AppendJob, AppendPlan)]) -> Result<Vec<i64>, Failure> {
-        const CALL: &str = "SELECT appends_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
-        let (ids, nodes): (Vec<_>, Vec<_>) = jobs.iter().map(|(job, _)| names(&job.lease)).unzip();
-        let of_plan =
-            |get: fn(&AppendPlan) -> i64| jobs.iter().map(|(_, plan)| get(plan)).collect::<Vec<i64>>();
-        let epochs: Vec<i64> = jobs.iter().map(|(job, _)| int(job.lease.epoch())).collect();
-        let (serials, olds) = (of_plan(|plan| plan.from.serial), of_plan(|plan| plan.from.mark));
-        let (marks, nexts) = (of_plan(|plan| plan.to.mark), of_plan(|plan| int(plan.to.head)));
-        let news: Vec<bool> = jobs.iter().map(|(_, plan)| plan.is_news).collect();
-        let chains: Vec<&[u8]> = jobs.iter().map(|(_, plan)| plan.to.chain.as_bytes()).collect();
-        let mut columns = RecordColumns::default();
-        for (place, (job, plan)) in jobs.iter().enumerate() {
-            columns.add(place + 1, records(&job.writes), (plan.from.head, &plan.chains));
-        }
-        let RecordColumns { of, positions, paths, kinds, versions, bytes, chains: each } = &columns;
-        let is_durable = jobs.iter().any(|(job, _)| job.class == Durability::Durable);
-        let until = jobs.iter().map(|(job, _)| job.until).max().unwrap_or_else(Instant::now);
-        let all = jobs.iter().map(|(job, _)| size(&job.writes)).sum();
-        let tries = Tries::new(Again::Always, until).answered_within(ANSWER + time_for(all));
-        let now = self.now();
-        let values: Values<'_> = &[
-            &ids,
-            &nodes,
-            &epochs,
-            &serials,
-            &olds,
-            &marks,
-            &news,
-            &nexts,
-            &chains,
-            of,
-            positions,
-            paths,
-            kinds,
-            versions,
-            bytes,
-            each,
-            &is_durable,
-            &now,
-        ];
-        let rows = self.once(&self.rooms.lanes, &tries, (CALL, values)).await?;
-        Ok(rows.first().ok_or_else(no_row)?.try_get(0)?)
-    }
-
     /// One append. `lost` is what a try of it was of which the answer was lost.
-    async fn append_one(&self, job: AppendJob, lost: Option<AppendPlan>) {
+    pub(super) async fn append_one(&self, job: AppendJob, lost: Option<AppendPlan>) {
         let answer = self.ask_until_known(&job, lost).await;
         if matches!(answer, Err(Error::Fenced { .. } | Error::Buried(_) | Error::NoSession(_))) {
             self.seats.remove(&job.lease);

@@ -15,9 +15,11 @@ use super::{
     column::{int, stored, stored_time, text},
     core::{Core, Values},
     limits,
+    looks::alone,
     nodes::unreadable,
     plan::RecordColumns,
     sessions::{changes, spread},
+    stops::StopsOf,
     tries::Again,
 };
 
@@ -46,7 +48,7 @@ impl Core {
             let image = SessionImage {
                 records: self.journal(id, before.image.row.head).await?,
                 items: self.items(id).await?,
-                stops: self.stops(id, 0).await?,
+                stops: alone(self, StopsOf { session: id.clone(), after: 0 }).await?,
                 approvals: self.approvals(id).await?,
                 tenures: self.tenures(id).await?,
                 ..before.image.clone()

@@ -1,7 +1,7 @@
 //! A lane of writes: what changes one session is asked in order, and appends of many share a statement.
 //!
 //! **Invariants:** a session has one lane, which asks one request at a time. What waits while a statement runs shares the next one, if it
-//! is an append of records alone.
+//! is an append that may.
 
 use std::{
     collections::HashSet,
@@ -28,8 +28,9 @@ use tokio::sync::{
 use super::{
     append::AppendJob,
     core::Core,
-    plan::{is_plain, size},
+    plan::size,
     rooms::LANES,
+    shared::may_share,
     worker::{PgWorker, answer_of, tell},
 };
 
@@ -169,7 +170,7 @@ impl RunningLane {
 
     /// The append, and those that wait behind it and may share its statement.
     fn share(&mut self, first: AppendJob) -> Vec<AppendJob> {
-        if !is_plain(&first.writes) {
+        if !may_share(&first.writes) {
             return vec![first];
         }
         let mut bytes = size(&first.writes);
@@ -179,7 +180,7 @@ impl RunningLane {
             let Ok(job) = self.asked.try_recv() else { break };
             match job {
                 LaneJob::Append(job)
-                    if is_plain(&job.writes)
+                    if may_share(&job.writes)
                         && bytes + size(&job.writes) <= MOST_BYTES
                         && sessions.insert(job.lease.session().clone()) =>
                 {

@@ -58,11 +58,6 @@ pub(super) fn records(writes: &[Write]) -> impl Iterator<Item = &Record> {
     })
 }
 
-/// Whether the writes are records alone, so that they may share a statement with others.
-pub(super) fn is_plain(writes: &[Write]) -> bool {
-    writes.iter().all(|write| matches!(write, Write::Record(_)))
-}
-
 /// How many bytes they write, about.
 pub(super) fn size(writes: &[Write]) -> usize {
     /// What a row needs beside its content.
@@ -224,13 +219,6 @@ mod tests {
 
     fn end(serial: i64, mark: i64) -> JournalEnd {
         JournalEnd { head: 0, chain: Chain::of(&"a".into()), serial, mark }
-    }
-
-    /// S7.52: an append that does more than to write records is asked alone.
-    #[test]
-    fn records_alone_may_share_a_statement() {
-        assert!(is_plain(&[Write::Record(record())]));
-        assert!(!is_plain(&[Write::Record(record()), Write::AtWork]));
     }
 
     /// S7.51, S7.53: what the journal's end says of an append that begins behind the third one, whose mark is 9.

@@ -12,6 +12,7 @@ use super::{
     core::{Core, Values},
     leases::Removal,
     limits,
+    looks::{Answers, Look},
     nodes::{NODE, NODE_COLUMNS, node, unreadable},
     plan::RecordColumns,
     tries::Again,
@@ -60,6 +61,27 @@ fn refused(items: &[NewItem]) -> Option<u64> {
     };
     let first = items.iter().enumerate().find(is_refused);
     first.map(|(place, _)| place as u64 + 1)
+}
+
+/// A look at the counters of what others did to a session.
+#[derive(Debug)]
+pub(super) struct NoticeOf(pub(super) SessionId);
+
+impl Look for NoticeOf {
+    type Answer = Changes;
+
+    fn session(&self) -> &SessionId {
+        &self.0
+    }
+
+    async fn ask(core: &Core, all: &[Self]) -> Answers<Self> {
+        const SELECT: &str = "SELECT s.key IS NOT NULL, s.items, s.stops, s.decisions, s.epoch \
+             FROM unnest($1::text[]) WITH ORDINALITY a(id, n) LEFT JOIN sessions s ON s.id = a.id ORDER BY a.n";
+        let ids: Vec<_> = all.iter().map(|look| stored(look.0.as_str())).collect();
+        let rows = core.look(SELECT, &[&ids]).await?;
+        let answer = |row: &Row| Ok(row.try_get::<_, bool>(0)?.then(|| changes(row, 1).map_err(unreadable)));
+        rows.iter().map(answer).collect::<Result<_, _>>().map_err(unreadable)
+    }
 }
 
 impl Core {
@@ -158,13 +180,6 @@ impl Core {
 
     pub(super) async fn remove_if_at_rest(&self, id: &SessionId) -> Result<bool, Error> {
         self.remove_if(id, Removal::AtRest).await
-    }
-
-    pub(super) async fn notice(&self, id: &SessionId) -> Result<Changes, Error> {
-        const SELECT: &str = "SELECT items, stops, decisions, epoch FROM sessions WHERE id = $1";
-        let rows = self.look(SELECT, &[&stored(id.as_str())]).await?;
-        let row = rows.first().ok_or_else(|| Error::NoSession(id.clone()))?;
-        changes(row, 0).map_err(unreadable)
     }
 
     /// What is asked about one session that must be there: each row has the session's key first, and then what was asked, or nulls.

@@ -13,17 +13,50 @@ use super::{
     column::{count, int, stored, text},
     core::Core,
     limits,
+    looks::{Answers, Look},
     nodes::unreadable,
     tries::Again,
 };
 
-fn stop(row: &Row) -> Result<StopRow, tokio_postgres::Error> {
-    Ok(StopRow {
-        number: count(row.try_get(1)?),
-        at: row.try_get(2)?,
-        seen: row.try_get(3)?,
-        bytes: row.try_get(4)?,
-    })
+/// A look at the stops of a session beyond this number.
+#[derive(Debug)]
+pub(super) struct StopsOf {
+    pub(super) session: SessionId,
+    pub(super) after: u64,
+}
+
+impl Look for StopsOf {
+    type Answer = Vec<StopRow>;
+
+    fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    async fn ask(core: &Core, all: &[Self]) -> Answers<Self> {
+        const SELECT: &str = "SELECT a.n, t.number, t.at, t.seen, t.bytes \
+             FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY a(id, after, n) JOIN sessions s ON s.id = a.id \
+             LEFT JOIN stops t ON t.session = s.key AND t.number > a.after ORDER BY a.n, t.number";
+        let ids: Vec<_> = all.iter().map(|look| stored(look.session.as_str())).collect();
+        let afters: Vec<_> = all.iter().map(|look| int(look.after)).collect();
+        let rows = core.look(SELECT, &[&ids, &afters]).await?;
+        let mut answers: Vec<_> = all.iter().map(|_| None).collect();
+        for row in &rows {
+            let place = row.try_get(0).map(count).map_err(unreadable)? - 1;
+            let answer: &mut Option<Result<Vec<_>, Error>> = &mut answers[place as usize];
+            // One of nulls is of a session without any.
+            match (answer.get_or_insert_with(|| Ok(Vec::new())), stop(row).map_err(unreadable)) {
+                (Ok(stops), Ok(stop)) => stops.extend(stop),
+                (answer @ Ok(_), Err(error)) => *answer = Err(error),
+                (Err(_), _) => {}
+            }
+        }
+        Ok(answers)
+    }
+}
+
+fn stop(row: &Row) -> Result<Option<StopRow>, tokio_postgres::Error> {
+    let Some(number) = row.try_get::<_, Option<i64>>(1)?.map(count) else { return Ok(None) };
+    Ok(Some(StopRow { number, at: row.try_get(2)?, seen: row.try_get(3)?, bytes: row.try_get(4)? }))
 }
 
 impl Core {
@@ -71,12 +104,5 @@ impl Core {
         let holders: Option<Vec<String>> = row.try_get(2).map_err(unreadable)?;
         self.notify(holders.unwrap_or_default());
         row.try_get(0).map(count).map_err(unreadable)
-    }
-
-    pub(super) async fn stops(&self, id: &SessionId, after: u64) -> Result<Vec<StopRow>, Error> {
-        const SELECT: &str = "SELECT t.number IS NOT NULL OR NULL, t.number, t.at, t.seen, t.bytes \
-             FROM sessions s LEFT JOIN stops t ON t.session = s.key AND t.number > $2 WHERE s.id = $1 ORDER BY t.number";
-        let rows = self.of_session(id, (SELECT, &[&stored(id.as_str()), &int(after)])).await?;
-        rows.iter().map(stop).collect::<Result<_, _>>().map_err(unreadable)
     }
 }

@@ -259,15 +259,61 @@ async fn appends_that_wait_share_a_commit() {
         let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
         leases.push(acquire(&store, &session, OwnerProcess::here(), TTL).await.unwrap());
     }
+    for lease in &leases {
+        store.push(lease.session(), item("client", "do")).await.unwrap();
+        store.ask_stop(lease.session(), stop()).await.unwrap();
+    }
     let database = cluster.connect().await;
     let newest = async || database.query_one(NEWEST, &[]).await.unwrap().get::<_, i64>(0);
-    let before = newest().await;
-    let appends = leases.iter().map(|lease| store.append(lease, says("said"), Durability::Durable));
-    for appended in join_all(appends).await {
-        assert_eq!(appended.unwrap().first, 0);
+    let begins = [Write::TakeItem(1), Write::Label("running".into()), Write::AtWork];
+    let ends = [Write::StopSeen(1), Write::Label("idle".into()), Write::AtRest];
+    for (first, more) in [&[][..], &begins, &ends].into_iter().enumerate() {
+        let before = newest().await;
+        let writes = [says("said"), more.to_vec()].concat();
+        let appends = leases.iter().map(|lease| store.append(lease, writes.clone(), Durability::Durable));
+        for appended in join_all(appends).await {
+            assert_eq!(appended.unwrap().first, first as u64);
+        }
+        let transactions = newest().await - before;
+        assert!(transactions < SESSIONS as i64 / 3, "{transactions} transactions for {SESSIONS} appends");
     }
-    let transactions = newest().await - before;
-    assert!(transactions < SESSIONS as i64 / 3, "{transactions} transactions for {SESSIONS} appends");
+}
+
+/// S7.52: looks of many sessions that wait share a statement, and each is answered as one alone is, also where there is no session.
+#[tokio::test]
+async fn looks_that_wait_share_a_statement() {
+    const SESSIONS: usize = 64;
+    const ASKED: &str = "SELECT coalesce(sum(xact_commit), 0)::bigint FROM pg_stat_database WHERE datname = current_database()";
+    let cluster = Cluster::start(&["autovacuum = off"]);
+    let store = PostgresStore::open(&cluster.address()).unwrap();
+    let mut ids = Vec::new();
+    for number in 0..SESSIONS {
+        let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
+        for _ in 0..number % 3 {
+            store.ask_stop(&session, stop()).await.unwrap();
+        }
+        ids.push(session);
+    }
+    ids.insert(SESSIONS / 2, "nowhere".into());
+    let (notices, stops) = join(
+        join_all(ids.iter().map(|id| store.notice(id))),
+        join_all(ids.iter().map(|id| store.stops(id, 1))),
+    )
+    .await;
+    for ((id, notice), stops) in ids.iter().zip(notices).zip(stops) {
+        let Some(number) = id.as_str().strip_prefix("session ") else {
+            assert!(matches!((notice, stops), (Err(Error::NoSession(_)), Err(Error::NoSession(_)))));
+            continue;
+        };
+        let asked = number.parse::<u64>().unwrap() % 3;
+        assert_eq!((notice.unwrap().stops, stops.unwrap().len() as u64), (asked, asked.saturating_sub(1)));
+    }
+    // The server counts what a connection has asked when that ends.
+    store.close();
+    let database = cluster.connect().await;
+    let asked: i64 = database.query_one(ASKED, &[]).await.unwrap().get(0);
+    let (before, after) = (2 * SESSIONS as i64, 3 * SESSIONS as i64);
+    assert!((before..after).contains(&asked), "{asked} statements");
 }
 
 /// S7.52: appends of many sessions that wait share a statement, and one that cannot be done takes nothing of the others with it.

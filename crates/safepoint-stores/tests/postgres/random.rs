@@ -2,17 +2,18 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::{StreamExt as _, stream};
 use proptest::{collection::vec, prelude::*, sample::select};
 use safepoint::{
     ids::SessionId,
     raw::store::{
-        Among, ApprovalClose, ApprovalsToWithdraw, Durability, Leaving, Liveness, NewDecision, NewItem, Rest,
-        StopIntent, Write,
+        Among, ApprovalClose, ApprovalsToWithdraw, Durability, Leaving, Liveness, NewDecision, NewItem,
+        NewSession, Rest, StopIntent, Write,
     },
-    store::Store,
+    store::{MemoryStore, NewNode, Store},
 };
 use safepoint_testkit::store_suite::{
-    item,
+    item, owner,
     play::{Picture, PlayStep, Player, StoreQuery, Which, alike, ask, decision},
     record,
 };
@@ -120,6 +121,56 @@ async fn compare(steps: Vec<PlayStep>) {
     let (is, should_be) = (Picture::of(&*handle).await.unwrap(), Picture::of(&*model.store).await.unwrap());
     assert!(is.iter().all(Picture::is_sound));
     alike("at the end", &is, &should_be).unwrap();
+}
+
+/// What each of these sessions answers to its appends, which are asked at once or one after the other; and the store's picture then.
+async fn appended(
+    store: &dyn Store,
+    lists: &[(Vec<Write>, Vec<Write>)],
+    is_at_once: bool,
+) -> (Vec<String>, Vec<Picture>) {
+    let mut leases = Vec::new();
+    let new =
+        NewNode { id: "one".into(), name: "one".into(), ..NewNode::of(owner(1), Duration::from_secs(60)) };
+    let node = store.join(new).await.unwrap();
+    for number in 0..lists.len() {
+        let session = store.create(NewSession::of(format!("session {number:02}"))).await.unwrap().id;
+        for (client, says) in [("x", "1"), ("y", "2"), ("z", "3")] {
+            store.push(&session, item(client, says)).await.unwrap();
+        }
+        let stop = StopIntent { bytes: b"stop".to_vec(), approvals: ApprovalsToWithdraw::Stay };
+        store.ask_stop(&session, stop).await.unwrap();
+        leases.push(store.acquire(&session, &node).await.unwrap());
+    }
+    let mut answers = Vec::new();
+    for get in [|lists: &(Vec<Write>, _)| lists.0.clone(), |lists: &(_, Vec<Write>)| lists.1.clone()] {
+        let appends = leases.iter().zip(lists);
+        let append = |(lease, lists)| store.append(lease, get(lists), Durability::Durable);
+        let at_once = if is_at_once { lists.len() } else { 1 };
+        answers.extend(stream::iter(appends.map(append)).buffered(at_once).collect::<Vec<_>>().await);
+    }
+    let answers = answers.iter().map(|answer| format!("{answer:?}")).collect();
+    (answers, Picture::of(store).await.unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// S7.52: what an append does and answers is what it would be alone, also where it shares a statement with others.
+    #[test]
+    fn appends_at_once_do_what_each_does_alone(
+        lists in vec((vec(write(), 0..5), vec(write(), 0..5)), 2..24),
+    ) {
+        runtime().block_on(async {
+            let (_, _, outside) = world();
+            let store = open(&schema(), &outside);
+            let at_once = appended(&store, &lists, true).await;
+            let (_, _, outside) = world();
+            let alone = appended(&MemoryStore::new(outside), &lists, false).await;
+            assert_eq!(at_once.0, alone.0);
+            alike("at the end", &at_once.1, &alone.1).unwrap();
+        });
+    }
 }
 
 proptest! {

@@ -313,10 +313,14 @@ BEGIN
     RETURN true;
 END $$;
 
--- Appends of records alone, of many sessions, each with its fence. Which of them were done, counted from 1.
+-- Appends of many sessions, each with its fence. Which of them were done, counted from 1. What one does beside its records is `_labels`,
+-- `_titles` and `_rests` (null: as it was), and `_ops` with their `_numbers`, of which it has `_counts`; it is done if each of these can
+-- be, whatever their order. No two of one append are about the same item.
 CREATE FUNCTION appends_1(_ids text[], _nodes text[], _epochs bigint[], _serials bigint[], _olds bigint[], _marks bigint[],
     _news boolean[], _nexts bigint[], _chains bytea[],
+    _labels text[], _titles text[], _rests boolean[], _resets boolean[], _counts bigint[],
     _of bigint[], _positions bigint[], _paths text[], _kinds text[], _versions bigint[], _bytes bytea[], _record_chains bytea[],
+    _ops_of bigint[], _ops text[], _numbers bigint[],
     _is_durable boolean, _now timestamptz) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
     _at timestamptz;
@@ -326,19 +330,44 @@ BEGIN
     PERFORM 1 FROM sessions WHERE id = ANY (_ids) ORDER BY key FOR UPDATE;
     _at := coalesce(_now, clock_timestamp());
     WITH a AS (
-        SELECT * FROM unnest(_ids, _nodes, _epochs, _serials, _olds, _marks, _news, _nexts, _chains)
-            WITH ORDINALITY a(id, node, epoch, serial, old, mark, news, next, chain, n)
+        SELECT * FROM unnest(_ids, _nodes, _epochs, _serials, _olds, _marks, _news, _nexts, _chains, _labels, _titles, _rests,
+                _resets, _counts)
+            WITH ORDINALITY a(id, node, epoch, serial, old, mark, news, next, chain, label, title, rest, reset, count, n)
+    ), op AS (
+        SELECT s.key, w.n, w.op, w.number
+            FROM unnest(_ops_of, _ops, _numbers) w(n, op, number) JOIN a USING (n) JOIN sessions s ON s.id = a.id
+    ), item AS (
+        SELECT op.key, op.n, op.op, op.number, i.state
+            FROM op JOIN items i ON i.session = op.key AND i.number = op.number
+            WHERE (op.op = 'take' AND i.state = 0) OR (op.op = 'remove' AND i.state < 2)
+    ), stop AS (
+        SELECT op.key, op.n, op.number FROM op JOIN stops t ON t.session = op.key AND t.number = op.number WHERE op.op = 'seen'
+    ), able AS (
+        SELECT n, count(*) AS count, count(*) FILTER (WHERE state = 0) AS waited
+            FROM (SELECT n, state FROM item UNION ALL SELECT n, NULL FROM stop) o GROUP BY n
     ), done AS (
-        UPDATE sessions s SET head = a.next, chain = a.chain, serial = s.serial + 1, mark = a.mark,
-                updated = CASE WHEN a.news THEN _at ELSE s.updated END,
-                minute = CASE WHEN a.news THEN minute_of(_at) ELSE s.minute END
-            FROM a WHERE s.id = a.id AND s.epoch = a.epoch AND s.holder = a.node AND s.serial = a.serial AND s.mark = a.old
-            RETURNING s.key, a.n
+        UPDATE sessions s SET head = b.next, chain = b.chain, serial = s.serial + 1, mark = b.mark,
+                updated = CASE WHEN b.news THEN _at ELSE s.updated END,
+                minute = CASE WHEN b.news THEN minute_of(_at) ELSE s.minute END,
+                label = coalesce(b.label, s.label), title = coalesce(b.title, s.title),
+                at_rest = coalesce(b.rest, s.at_rest), tries = CASE WHEN b.reset THEN 0 ELSE s.tries END,
+                waiting = s.waiting - coalesce(b.waited, 0)
+            FROM (SELECT a.*, able.count AS able, able.waited FROM a LEFT JOIN able USING (n)) b
+            WHERE s.id = b.id AND s.epoch = b.epoch AND s.holder = b.node AND s.serial = b.serial AND s.mark = b.old
+                AND coalesce(b.able, 0) = b.count
+            RETURNING s.key, b.n
     ), written AS (
         INSERT INTO records (session, position, path, kind, version, bytes, chain)
             SELECT done.key, r.position, r.path, r.kind, r.version, r.bytes, r.chain
             FROM unnest(_of, _positions, _paths, _kinds, _versions, _bytes, _record_chains)
                 r(n, position, path, kind, version, bytes, chain) JOIN done USING (n)
+    ), moved AS (
+        UPDATE items i SET state = CASE item.op WHEN 'take' THEN 1 ELSE 2 END,
+                bytes = CASE item.op WHEN 'take' THEN i.bytes ELSE '' END
+            FROM item JOIN done USING (n) WHERE i.session = item.key AND i.number = item.number
+    ), seen AS (
+        UPDATE stops t SET seen = true
+            FROM stop JOIN done USING (n) WHERE t.session = stop.key AND t.number = stop.number
     )
     SELECT array_agg(n) INTO _done FROM done;
     RETURN coalesce(_done, '{}');
