@@ -21,7 +21,7 @@ pub(crate) async fn measure(table: &mut Table) -> anyhow::Result<()> {
     let address = env::var(DATABASE).with_context(|| {
         format!("`nodes` needs a database that may be written to: {DATABASE}=postgres://…")
     })?;
-    // Each of those that append is a node of its own, which every other node would look at.
+    // Each session that appends has a separate node, and every other node would look at all of them.
     stops::measure(table, &address).await?;
     appends::measure(table, &address).await
 }
