@@ -6,7 +6,7 @@ use crate::{
     fuzz, optional, peers, spec, stores, tidy, watched,
 };
 
-/// Runs what CI runs, save loom, which builds the world anew.
+/// Runs what CI runs, save loom and the fleet, which build the world anew.
 pub(crate) fn check() -> anyhow::Result<()> {
     cargo::run(&["fmt", "--all", "--", "--check"])?;
     cargo::run(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;

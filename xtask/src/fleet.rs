@@ -4,33 +4,12 @@ use crate::cargo;
 
 /// Its tests, and seeds for two minutes; seeds alone with `[--seconds N] [--seed N]`; or the large fleet once: `--large`.
 pub(crate) fn fleet(args: &[String]) -> anyhow::Result<()> {
-    const BUILT: [&str; 11] = [
-        "run",
-        "--quiet",
-        "--profile",
-        "fleet",
-        "--package",
-        "safepoint-testkit",
-        "--features",
-        "fleet",
-        "--bin",
-        "safepoint-fleet",
-        "--",
-    ];
-    const TESTS: [&str; 9] = [
-        "test",
-        "--profile",
-        "fleet",
-        "--package",
-        "safepoint-testkit",
-        "--features",
-        "fleet",
-        "--lib",
-        "fleet",
-    ];
+    /// Built beside all else, where it waits for no lock.
+    const BUILT: [&str; 6] =
+        ["--profile", "fleet", "--target-dir", "target/fleet", "--package", "safepoint-fleet"];
     if args.is_empty() {
-        cargo::run(&TESTS)?;
+        cargo::run(&[&["test", "--lib"], &BUILT[..]].concat())?;
     }
-    let args: Vec<&str> = BUILT.into_iter().chain(args.iter().map(String::as_str)).collect();
-    cargo::run(&args)
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    cargo::run(&[&["run", "--quiet"], &BUILT[..], &["--"], &args].concat())
 }

@@ -91,8 +91,6 @@ pub mod backend_suite;
 pub mod background;
 #[cfg(feature = "suites")]
 pub mod fault_store;
-#[cfg(feature = "fleet")]
-pub mod fleet;
 #[cfg(feature = "server")]
 pub mod flood;
 #[cfg(feature = "server")]

@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 20] = [
+const CRATES: [(&str, &[&str]); 21] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     ("safepoint-sandbox", &[]),
@@ -26,7 +26,9 @@ const CRATES: [(&str, &[&str]); 20] = [
     ("safepoint-nodes", &["safepoint", "safepoint-http", "safepoint-stores"]),
     // Sessions over HTTP: it names no model, no tool and no store.
     ("safepoint-server", &["safepoint", "safepoint-nodes"]),
-    ("safepoint-testkit", &["safepoint", "safepoint-nodes"]),
+    ("safepoint-testkit", &["safepoint"]),
+    // Nodes over a simulated network.
+    ("safepoint-fleet", &["safepoint", "safepoint-nodes", "safepoint-testkit"]),
     // Tests of the assembled product: all that it uses are dev-dependencies.
     ("safepoint-tests", &[]),
     // Programs as users write them: the same.

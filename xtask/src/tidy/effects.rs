@@ -5,23 +5,25 @@ use crate::source::File;
 use super::Fault;
 
 /// The files that may wait for several things at once.
-const SELECTS: [&str; 9] = [
+const SELECTS: [&str; 10] = [
     "crates/safepoint-scope/",
     "crates/safepoint/src/run/driver",
     "crates/safepoint/src/session",
     "crates/safepoint-tools/src/process/",
     "crates/safepoint-remote/src/acp/process",
     "crates/safepoint-testkit/",
+    "crates/safepoint-fleet/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",
     "xtask/",
 ];
 
 /// The files that may spawn without a scope: the scope itself, and what is no library.
-const SPAWNS: [&str; 7] = [
+const SPAWNS: [&str; 8] = [
     "crates/safepoint-scope/src/",
     "crates/safepoint-tools/src/process/",
     "crates/safepoint-testkit/",
+    "crates/safepoint-fleet/",
     "crates/safepoint-loom/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",

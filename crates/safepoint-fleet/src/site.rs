@@ -20,7 +20,12 @@ use safepoint::{
 };
 use tokio::time::Instant;
 
-use super::{MARGIN, TTL, judge::Judge, link::NodeLink, plan::Sabotage};
+use super::{
+    judge::Judge,
+    link::NodeLink,
+    plan::Sabotage,
+    simulation::{MARGIN, TTL},
+};
 use crate::sync::lock;
 
 /// The store of a fleet.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use safepoint_testkit::fleet::{FleetPlan, FleetReport, simulate};
+use safepoint_fleet::{FleetPlan, FleetReport, simulate};
 
 /// How long seeds are played, in seconds, unless it is said.
 const SECONDS: u64 = 120;

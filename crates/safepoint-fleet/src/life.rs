@@ -14,7 +14,9 @@ use safepoint::{
 use safepoint_nodes::{Here, NodeCapacity, Placement, PlacementError, Taker, Wake, wake_due};
 use tokio::{sync::oneshot, time::sleep};
 
-use super::{TTL, dice::Dice, judge::Judge, link::NodeLink, plan::Owners, site::DAY, wire::WireStore};
+use super::{
+    dice::Dice, judge::Judge, link::NodeLink, plan::Owners, simulation::TTL, site::DAY, wire::WireStore,
+};
 use crate::sync::lock;
 
 /// How long a process waits before it joins again.
