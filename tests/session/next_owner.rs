@@ -84,6 +84,65 @@ async fn what_comes_after_a_stop_begins_a_turn_at_the_next_owner() {
     completed(&next, 3).await;
 }
 
+/// S7.47: an item that comes after a stop of its session wants an owner, also where one process has learned of both at once, which the
+/// stop has ended; what came before the stop wants none.
+#[tokio::test]
+async fn what_comes_after_a_stop_of_the_session_wants_an_owner_once_the_stop_is_done() {
+    for comes_after in [true, false] {
+        let time = Time::default();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &Population::default())));
+        let server = server([Reply::text("of a")]).await;
+        let made = opened(&store, &server).await;
+        made.stop(SessionStop::at_turn_end());
+        made.done().in_time("the end").await;
+        let stop = StoredStop::Session(SessionStop::at_turn_end());
+        let tick = || time.pass(Duration::from_millis(1));
+        if comes_after {
+            store_stop(&*store, &id(), &stop).await.unwrap();
+            tick();
+            pushed(&store, "a").await;
+        } else {
+            pushed(&store, "a").await;
+            tick();
+            store_stop(&*store, &id(), &stop).await.unwrap();
+        }
+        let ended = opened(&store, &server).await;
+        ended.done().in_time("its end by the stop").await;
+        let is_free = async || store.open(&id()).await.unwrap().holder.is_none();
+        wait::asked("its owner has given it back", is_free).await;
+        assert_eq!(!store.due(1, Vec::new()).await.unwrap().is_empty(), comes_after);
+        let next = opened(&store, &server).await;
+        completed(&next, 1).await;
+    }
+}
+
+/// S7.47, S6.7: the same where the item comes while its session ends.
+#[tokio::test]
+async fn what_comes_while_a_session_ends_wants_an_owner() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let server = server([Reply::text("of b")]).await;
+    let mut gate = server.gate();
+    let session = opened(&store, &server).await;
+    let first = session.push("a".to_owned()).unwrap();
+    gate.request().in_time("the request of the first turn").await;
+    let mut events = session.events();
+    let mut wanted = async |is_it: &dyn Fn(&SessionEvent) -> bool| {
+        while !is_it(&events.next().await.expect("the session has not ended").kind) {}
+    };
+    drop(session.stop(SessionStop::at_turn_end()));
+    wanted(&|event| matches!(event, SessionEvent::StopRequested { .. })).in_time("the stop").await;
+    pushed(&store, "b").await;
+    let is_second =
+        |event: &SessionEvent| matches!(event, SessionEvent::Accepted(item) if *item != first.id());
+    wanted(&is_second).in_time("the second item").await;
+    gate.headers();
+    gate.script(&Reply::text("of a"));
+    gate.finish();
+    session.done().in_time("the end").await;
+    assert_eq!(store.due(1, Vec::new()).await.unwrap().len(), 1);
+    completed(&opened(&store, &server).await, 2).await;
+}
+
 /// S7.47: whichever operation of an owner its store refuses, what is left in its session wants another owner, within five seconds.
 #[tokio::test]
 async fn what_is_left_in_a_session_whose_store_failed_wants_an_owner() {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use futures_util::future::select;
+use jiff::Timestamp;
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -36,6 +37,9 @@ pub(super) struct Watcher<T> {
 
 /// An item of the store, by its number.
 type FoundItem<T> = (u64, (T, Policy));
+
+/// A stop that the store has: when it came, by the store's clock, and its number.
+type FoundStop = (Timestamp, u64, StoredStop);
 
 impl<T: Item> Watcher<T> {
     pub(super) fn new(shared: &Arc<SharedSession<T>>, journal: Arc<Journal>) -> Self {
@@ -131,11 +135,10 @@ impl<T: Item> Watcher<T> {
         }
         let seen = self.seen;
         let is_new = |count: fn(&Changes) -> u64| seen.is_none_or(|seen| count(&seen) != count(&notice));
-        if is_new(|changes| changes.items) {
-            self.look_at_items().await?;
-        }
-        if is_new(|changes| changes.stops) {
-            self.look_at_stops().await?;
+        // Stops first: an item that comes between the two looks comes after them.
+        let stops = if is_new(|changes| changes.stops) { self.new_stops().await? } else { Vec::new() };
+        if !stops.is_empty() || is_new(|changes| changes.items) {
+            self.look_at_items(stops).await?;
         }
         if is_new(|changes| changes.decisions) {
             self.look_at_decisions().await?;
@@ -145,7 +148,8 @@ impl<T: Item> Watcher<T> {
         Ok(())
     }
 
-    async fn look_at_items(&mut self) -> Result<(), Error> {
+    /// Hands on these stops and the items that are new, in the order in which they came: a stop is of what came before it.
+    async fn look_at_items(&mut self, stops: Vec<FoundStop>) -> Result<(), Error> {
         // Taken before the rows are read, so that an item which another process removes before the first look
         // is noticed too.
         let fresh = self.journal.take_fresh();
@@ -160,13 +164,17 @@ impl<T: Item> Watcher<T> {
                 let read =
                     read.map_err(|Panicked(why)| why).and_then(|read| read.map_err(|why| why.to_string()));
                 match read {
-                    Ok(sealed) => found.push((row.number, sealed)),
+                    Ok(sealed) => found.push((row.at, (row.number, sealed))),
                     // It stays where it is, for a release that can read it.
                     Err(why) => self.post(SessionMessage::Unreadable(row.number, why)),
                 }
             }
         }
-        self.accept_found(found);
+        for (at, number, stop) in stops {
+            self.accept_found(found.extract_if(.., |(came, _)| *came <= at).map(|(_, item)| item).collect());
+            self.post(SessionMessage::StopIntent(number, stop));
+        }
+        self.accept_found(found.into_iter().map(|(_, item)| item).collect());
         let gone: Vec<u64> = self.known.difference(&there).copied().collect();
         for number in gone {
             self.known.remove(&number);
@@ -191,15 +199,15 @@ impl<T: Item> Watcher<T> {
         shared.inbox.push_all_stored(messages);
     }
 
-    async fn look_at_stops(&mut self) -> Result<(), Error> {
+    async fn new_stops(&mut self) -> Result<Vec<FoundStop>, Error> {
+        let mut found = Vec::new();
         for row in self.journal.store().stops(self.journal.session(), self.stops).await? {
             self.stops = row.number;
-            if row.seen {
-                continue;
+            if !row.seen {
+                found.push((row.at, row.number, StoredStop::of_stored(&row.bytes)));
             }
-            self.post(SessionMessage::StopIntent(row.number, StoredStop::of_stored(&row.bytes)));
         }
-        Ok(())
+        Ok(found)
     }
 
     async fn look_at_decisions(&mut self) -> Result<(), Error> {

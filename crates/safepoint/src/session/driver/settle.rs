@@ -29,14 +29,17 @@ pub(super) struct SessionEnd {
     pub(super) turns_end_by: Option<Code>,
     /// Whether something to do came behind the end, when it was too late to stay.
     pub(super) is_called_for: bool,
+    /// Whether an item came through the store after the session was asked to stop.
+    pub(super) is_followed: bool,
 }
 
 impl SessionEnd {
-    /// When the session wants an owner again. One that was stopped is left as its stopper wants it, but one that was only idle would
-    /// have stayed for what came, and what its lease or its store has cut is for the next owner, as after a death.
+    /// When the session wants an owner again. One that was stopped is left as its stopper wants it, until something comes. One that was
+    /// only idle would have stayed for what came, and what its lease or its store has cut is for the next owner, as after a death.
     pub(super) fn rest(&self) -> Rest {
         match (self.exit, self.error.as_ref().map(|error| error.kind())) {
             (Some(machine::ExitKind::Idle), _) if self.is_called_for => Rest::Now,
+            (Some(machine::ExitKind::Stopped), _) if self.is_followed => Rest::Now,
             (Some(machine::ExitKind::Broken), Some(ErrorKind::Store)) => {
                 // What the store does not accept now it accepts no sooner from another owner.
                 if self.turns_end_by == Some(Code::LEASE) { Rest::Now } else { later() }

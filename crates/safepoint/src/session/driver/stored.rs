@@ -83,6 +83,9 @@ impl<T: Item> Driver<T> {
         }
         journal.number(ticket.id(), number);
         ticket.set_recorded(number);
+        if self.machine.is_stopping() {
+            self.end.is_followed = true;
+        }
         self.accept(item, ticket, policy).await;
     }
 
