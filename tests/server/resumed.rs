@@ -2,7 +2,14 @@
 
 use std::sync::Arc;
 
-use safepoint::{Agent, store::Store, tool};
+use safepoint::{
+    Agent,
+    ids::SessionId,
+    raw::{StoredStop, store_stop},
+    session::SessionStop,
+    store::Store,
+    tool,
+};
 use safepoint_server::Host;
 use safepoint_testkit::{script::Reply, server::ModelServer, wait, wait::InTime as _};
 use serde_json::{Value, json};
@@ -44,6 +51,27 @@ async fn stopped_session() -> (World, ModelServer, String) {
     gate.request().in_time("the first request").await;
     assert_eq!(stopped(&world, &session).await["number"], 1);
     (world, model, session)
+}
+
+/// S7.5, S5.3: a resume that comes after a stop of the session is not refused because the stop ends the owner that was opened for it.
+#[tokio::test]
+async fn a_resume_after_a_stop_that_no_process_has_seen_resumes() {
+    let (world, model, session) = stopped_session().await;
+    world.rest(&session, 1).await;
+    let id = SessionId::from(session.as_str());
+    let stop = StoredStop::Session(SessionStop::at_turn_end());
+    store_stop(&*world.store, &id, &stop).await.unwrap();
+    let is_closed = async || world.store.open(&id).await.unwrap().holder.is_none();
+    wait::asked("the session is closed", is_closed).await;
+    let mut gate = model.gate();
+    store_stop(&*world.store, &id, &stop).await.unwrap();
+    resumed(&world, &session).await;
+    gate.request().in_time("the second request").await;
+    gate.headers();
+    gate.script(&Reply::text("Done."));
+    gate.finish();
+    assert_eq!(world.rest(&session, 1).await["outcome"], "completed");
+    world.end().await;
 }
 
 /// S13.31: an item whose turn is resumed runs with it, and ends with it.

@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::Response,
 };
+use tokio::time::timeout;
 
 use super::{Call, json};
 use crate::{
@@ -78,6 +79,11 @@ pub(crate) async fn withdraw(call: Call) -> Answered<Response> {
     json(StatusCode::OK, &call.by.withdraw(&kept, number).await?)
 }
 
+/// How many owners are asked to resume, each after one that an earlier stop has ended.
+const OWNERS: usize = 3;
+/// How long the end of such a one is waited for.
+const ENDING: Duration = Duration::from_secs(5);
+
 pub(crate) async fn resume(call: Call) -> Answered<Response> {
     let kept = call.session().await?;
     let nothing = || {
@@ -86,12 +92,19 @@ pub(crate) async fn resume(call: Call) -> Answered<Response> {
             "no turn ended early that could be resumed, and nothing is held",
         )
     };
-    let (owner, was_parked) = call.by.owner_by_name(&kept).await?;
-    match owner {
-        Owner::Here(open) if open.handle().resume().await || was_parked => {
-            json(StatusCode::ACCEPTED, &DoneAnswer { status: "resuming" })
+    for _ in 0..OWNERS {
+        let (owner, was_parked) = call.by.owner_by_name(&kept).await?;
+        let Owner::Here(open) = owner else {
+            return Err(Problem::conflict("session_open", "another process has the session"));
+        };
+        let handle = open.handle();
+        if handle.resume().await || was_parked {
+            return json(StatusCode::ACCEPTED, &DoneAnswer { status: "resuming" });
         }
-        Owner::Here(_) => Err(nothing()),
-        Owner::Elsewhere => Err(Problem::conflict("session_open", "another process has the session")),
+        // A stop of before this request may end the session that was opened for it; the next owner finds that stop done.
+        if !handle.is_ending() || timeout(ENDING, call.by.host.closed(kept.id())).await.is_err() {
+            break;
+        }
     }
+    Err(nothing())
 }

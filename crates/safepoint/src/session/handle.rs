@@ -384,6 +384,12 @@ impl<T: Item> SessionHandle<T> {
         }
     }
 
+    /// Whether it accepts nothing more: it has ended, or is about to.
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.shared.inbox.is_shut()
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {

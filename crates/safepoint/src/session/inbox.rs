@@ -182,6 +182,10 @@ impl<T: Item> Inbox<T> {
         self.lock().count.note(received, waiting);
     }
 
+    pub(super) fn is_shut(&self) -> bool {
+        self.lock().count.is_shut()
+    }
+
     pub(super) fn shut(&self) {
         self.lock().count.shut();
     }
