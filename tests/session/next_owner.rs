@@ -224,3 +224,23 @@ async fn a_turn_that_could_not_be_taken_over_wants_an_owner() {
         assert_eq!(store.due(1, Vec::new()).await.unwrap().len(), 1, "at {at}");
     }
 }
+
+/// S7.47: a list of sessions says that a turn was cut although another process has the session by now, until it runs again.
+#[tokio::test]
+async fn a_turn_whose_owner_died_is_shown_as_cut_while_another_owner_has_it() {
+    let (time, lives) = (Time::default(), Population::default());
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new(outside(&time, &lives)));
+    let server = server([Reply::text("of a")]).await;
+    let mut gate = server.gate();
+    let dies = chat(agent(&server).build()).open(Arc::clone(&store), id(), owner(1)).await.unwrap();
+    dies.push("a".to_owned()).unwrap().recorded().await.unwrap();
+    gate.request().in_time("the request of its turn").await;
+    let label = async || store.open(&id()).await.unwrap().label;
+    assert_eq!(label().await, "running");
+    lives.say(1, Liveness::Dead);
+    let next = chat(agent(&server).build()).open(Arc::clone(&store), id(), owner(2)).await.unwrap();
+    assert_eq!(label().await, "cut");
+    assert!(next.resume().await);
+    completed(&next, 1).await;
+    assert_eq!(label().await, "idle");
+}

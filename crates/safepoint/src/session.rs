@@ -26,6 +26,7 @@ mod inbox;
 mod item;
 mod item_stop;
 pub(crate) mod journal;
+mod label;
 mod lost_runs;
 mod machine;
 mod message;

@@ -12,6 +12,8 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 
+/// The schemes of a database.
+const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 /// Stands for an address of which nothing can be shown, since it is not known where its password ends.
 const UNSHOWN: &str = "postgres://…";
 /// What an address may say behind its `?` that is shown. What it says of anything else may be a password.
@@ -73,14 +75,18 @@ impl StorePlace {
 }
 
 impl DatabaseAddress {
-    /// What is written like an address of something on a network; the path of a file is not.
+    /// What is written like an address of something on a network, or was meant so; the path of a file is not.
     fn read(named: &str) -> Option<Self> {
-        let (scheme, rest) = named.split_once("://")?;
+        let named = named.trim();
         let is_scheme = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '-' | '.');
-        if scheme.is_empty() || !scheme.chars().all(is_scheme) {
-            return None;
-        }
-        let is_known = ["postgres", "postgresql"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        let address = named.split_once("://");
+        let Some((scheme, rest)) =
+            address.filter(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_scheme))
+        else {
+            // It may hold a password: no file is made of that name, and none of it is shown.
+            return is_mistyped(named).then(|| Self { whole: named.into(), shown: UNSHOWN.to_owned() });
+        };
+        let is_known = SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known));
         let shown = shown(rest).filter(|_| is_known).unwrap_or_else(|| UNSHOWN.to_owned());
         // The store compares the scheme letter by letter.
         let whole =
@@ -120,6 +126,16 @@ impl DatabaseAddress {
         let digest = Sha256::digest(self.shown.as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>()[..LETTERS].to_owned()
     }
+}
+
+/// Whether a name is that of a database with a mistake in its scheme, or without one: `postgres:/…`, `postgres//…`, `user:password@…`.
+/// A file of such a name is reached by `./`.
+fn is_mistyped(named: &str) -> bool {
+    let lower = named.to_ascii_lowercase();
+    let behind = SCHEMES.iter().filter_map(|scheme| lower.strip_prefix(scheme));
+    let first = named.split('/').next().unwrap_or_default();
+    let has_user = first.split_once('@').is_some_and(|(user, _)| user.contains(':'));
+    has_user || behind.into_iter().any(|behind| behind.starts_with([':', ';']) || behind.starts_with("//"))
 }
 
 /// An address without its scheme and its password; none if it is not clear where these are.
@@ -193,6 +209,12 @@ mod tests {
             ("postgres://ann:hunter2/agents", UNSHOWN),
             ("postgres://ann:hun?ter2@db.example/agents", UNSHOWN),
             ("mysql://ann:hunter2@db.example/agents", UNSHOWN),
+            (" postgres://ann:hunter2@db.example/agents\n", "postgres://ann@db.example/agents"),
+            ("postgres:/ann:hunter2@db.example/agents", UNSHOWN),
+            ("postgres//ann:hunter2@db.example/agents", UNSHOWN),
+            ("Postgresql:ann:hunter2@db.example/agents", UNSHOWN),
+            ("postgres;//ann:hunter2@db.example/agents", UNSHOWN),
+            ("ann:hunter2@db.example/agents", UNSHOWN),
         ] {
             let place = of(typed);
             assert!(place.file().is_none(), "{typed}");
@@ -203,7 +225,16 @@ mod tests {
 
     #[test]
     fn what_is_no_address_is_a_file() {
-        for typed in ["store.db", "/a/b.db", "postgres", "a b://c", "postgres:/x"] {
+        for typed in [
+            "store.db",
+            "/a/b.db",
+            "postgres",
+            "postgres.db",
+            "a b://c",
+            "./postgres:/x",
+            "a@b.db",
+            "/x/a:b@c",
+        ] {
             assert_eq!(of(typed).file(), Some(Path::new(typed)));
         }
     }

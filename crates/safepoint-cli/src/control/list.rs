@@ -71,11 +71,12 @@ impl Listed {
         match (label, self.is_held()) {
             ("running", true) => State::Running,
             ("running", false) => State::Crashed,
+            ("cut", _) if !is_running => State::Crashed,
             (SUSPENDED, false) if !self.waits => State::Stopped,
             (SUSPENDED, _) => State::Suspended,
             (_, true) if is_running => State::Running,
-            ("stopped", false) => State::Stopped,
-            ("failed", false) => State::Failed,
+            ("stopped", _) => State::Stopped,
+            ("failed", _) => State::Failed,
             (_, true) => State::Open,
             (_, false) => State::Idle,
         }

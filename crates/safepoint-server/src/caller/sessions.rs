@@ -149,7 +149,8 @@ fn joined<'a>(names: impl Iterator<Item = &'a String>) -> String {
 pub(crate) async fn whole(host: &HostState, row: &SessionRow, setup: &Setup) -> Answered<SessionAnswer> {
     let listed = view(host, row, setup).await?;
     // Of any other session nothing is left to resume.
-    let may_resume = listed.open == OpenAt::No && ["stopped", "failed", "running"].contains(&&*row.label);
+    let may_resume =
+        listed.open == OpenAt::No && ["stopped", "failed", "running", "cut"].contains(&&*row.label);
     if !may_resume {
         return Ok(listed);
     }
@@ -231,7 +232,7 @@ fn running(open: &Arc<OpenSession>) -> Option<RunningTurn> {
 /// How a session is whose last turn may be resumed.
 fn left(row: &SessionRow) -> SessionState {
     match row.label.as_str() {
-        "running" => SessionState::Crashed,
+        "running" | "cut" => SessionState::Crashed,
         "failed" => SessionState::Failed,
         _ => SessionState::Stopped,
     }
@@ -240,7 +241,7 @@ fn left(row: &SessionRow) -> SessionState {
 fn state(row: &SessionRow, open: OpenAt, waits: bool) -> SessionState {
     match (row.label.as_str(), open) {
         ("suspended", _) => SessionState::Suspended,
-        ("running", OpenAt::No) => SessionState::Crashed,
+        ("running", OpenAt::No) | ("cut", _) => SessionState::Crashed,
         ("running", OpenAt::Elsewhere) => SessionState::Running,
         (_, OpenAt::Here) if waits => SessionState::Queued,
         ("stopped", _) => SessionState::Stopped,

@@ -136,7 +136,8 @@ impl Caller {
             return Err(problem);
         }
         let is_ours = self.host.opened(&row.id).is_some();
-        let may_stop = row.label == "suspended" || !is_ours && (is_held(&row) || row.label == "running");
+        let may_stop = row.label == "suspended"
+            || !is_ours && (is_held(&row) || ["running", "cut"].contains(&&*row.label));
         let turns = read::turns(self.store(), &row.id).await?;
         let last = turns.keys().last().map(|turn| TurnId::new(*turn));
         let Some(turn) = meant.or(last).filter(|_| may_stop) else {

@@ -2,7 +2,7 @@
 //!
 //! **Invariants:** the password is in the settings for the server alone; nothing here shows it, an error neither.
 
-use std::{fmt, net::IpAddr, time::Duration};
+use std::{error::Error as _, fmt, net::IpAddr, time::Duration};
 
 use percent_encoding::percent_decode_str;
 use safepoint::{raw::store::Cause, store::Error};
@@ -25,6 +25,26 @@ struct TlsWords {
     root_file: Option<String>,
 }
 
+/// What is wrong with an address. What cannot be read may be a part of a password, and is not repeated.
+fn unread(error: &tokio_postgres::Error) -> &'static str {
+    let why = error.source().map(ToString::to_string).unwrap_or_default();
+    match why.as_str() {
+        "invalid value for option `port`" => {
+            "its port is no number up to 65535; a `:` or `/` of a user's name or a password is written as `%3A` or `%2F`, and `@` and `?` as `%40` and `%3F`"
+        }
+        "invalid value for option `connect_timeout`" => "its `connect_timeout` is a number of seconds",
+        why if why.starts_with("invalid value for option") => {
+            "the value of a setting behind `?` cannot be read"
+        }
+        why if why.starts_with("unknown option") => {
+            "a setting behind `?` cannot be read, since there is none of that name; a `?` of a password is written as `%3F`"
+        }
+        _ => {
+            "a part of it cannot be read: letters such as `@ : / ?` in a user's name or a password are written as `%40`, `%3A`, `%2F`, `%3F`"
+        }
+    }
+}
+
 impl Address {
     /// Reads a string of the form `postgres://USER:PASSWORD@HOST:PORT/DATABASE?…`.
     pub(super) fn read(address: &str) -> Result<Self, Error> {
@@ -33,10 +53,7 @@ impl Address {
             return Err(refused("it does not begin with `postgres://`"));
         }
         let (rest, words) = without_tls_words(address)?;
-        // What cannot be read may be a part of a password, and is not repeated.
-        let config: Config = rest
-            .parse()
-            .map_err(|_unread: tokio_postgres::Error| refused("a part of it cannot be read: letters such as `@ : / ?` in a user's name or a password are written as `%40`, `%3A`, `%2F`, `%3F`"))?;
+        let config: Config = rest.parse().map_err(|error: tokio_postgres::Error| refused(unread(&error)))?;
         let mut read = Self { config, root_file: words.root_file };
         read.must_be_whole()?;
         read.choose_tls(words.mode.as_deref())?;

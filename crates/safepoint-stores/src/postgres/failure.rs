@@ -1,6 +1,6 @@
 //! What can go wrong below, and what it is called above.
 
-use std::error::Error as _;
+use std::{error::Error as _, io};
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use safepoint::{raw::store::Cause, store::Error};
@@ -130,10 +130,41 @@ pub(super) fn of_connect(error: tokio_postgres::Error) -> Failure {
 fn words(error: &tokio_postgres::Error) -> String {
     if let Some(said) = error.as_db_error() {
         let hint = said.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        return format!("{}{hint} [{}]", said.message(), said.code().code());
+        let advice = advice(said.code()).map(|advice| format!(": {advice}")).unwrap_or_default();
+        return format!("{}{hint} [{}]{advice}", said.message(), said.code().code());
     }
     match error.source() {
-        Some(below) => format!("{error}: {below}"),
+        Some(below) => format!("{error}: {below}{}", advice_of_source(below)),
         None => error.to_string(),
+    }
+}
+
+/// What to do about what the server refuses.
+fn advice(code: &SqlState) -> Option<&'static str> {
+    match *code {
+        SqlState::INSUFFICIENT_PRIVILEGE => Some(
+            "grant the role what the guide to PostgreSQL lists, and let a role that may create in the database open the store once",
+        ),
+        SqlState::INVALID_CATALOG_NAME => Some("make the database first, as with `createdb`"),
+        SqlState::INVALID_PASSWORD => Some(
+            "look at the password in the address, in which `@ : / ? %` are written as %40 %3A %2F %3F %25",
+        ),
+        SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            Some("look at the user's name in the address, and at the server's pg_hba.conf")
+        }
+        _ => None,
+    }
+}
+
+/// What to do where no server was reached, or none that takes the address.
+fn advice_of_source(below: &(dyn std::error::Error + 'static)) -> &'static str {
+    let refused =
+        below.downcast_ref::<io::Error>().is_some_and(|why| why.kind() == io::ErrorKind::ConnectionRefused);
+    if refused {
+        ": is the server running there, and does it listen at that port?"
+    } else if below.to_string() == "password missing" {
+        ": the server asks for a password, which stands behind the user's name in the address"
+    } else {
+        ""
     }
 }

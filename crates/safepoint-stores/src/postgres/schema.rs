@@ -51,7 +51,7 @@ impl Core {
     }
 
     async fn found_schema(&self) -> Result<FoundSchema, Error> {
-        const FIND: &str = "SELECT to_regclass($1 || '.meta') IS NOT NULL, \
+        const FIND: &str = "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1 || '.meta') AND attname = 'version'), \
              EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $2 AND c.relkind = 'r')";
         let (path, name) = (quoted(&self.options.schema), &self.options.schema);
         let rows = self.look(FIND, &[&path, name]).await?;

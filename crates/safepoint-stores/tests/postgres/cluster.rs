@@ -117,6 +117,10 @@ impl Cluster {
         cluster
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }

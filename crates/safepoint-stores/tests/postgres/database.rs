@@ -51,6 +51,29 @@ fn an_address_that_cannot_be_used_says_why_without_the_password() {
 }
 
 /// A certificate for this machine, and its key, both made here.
+/// S7.55: what the server refuses is said with what to do about it.
+#[test]
+fn a_refusal_of_the_server_says_what_to_do() {
+    let cluster = Cluster::shared();
+    let address = |user: &str, port: u16, database: &str| {
+        let mut options = PostgresOptions::default();
+        options.patience = Duration::from_millis(1);
+        PostgresStore::open_with(&format!("postgres://{user}@127.0.0.1:{port}/{database}"), options)
+    };
+    let (port, closed) = (cluster.port(), 1);
+    for (opened, advice) in [
+        (address("postgres", port, "nowhere"), "createdb"),
+        (address("nobody", port, "postgres"), "pg_hba.conf"),
+        (address("postgres", closed, "postgres"), "does it listen at that port?"),
+        (PostgresStore::open("postgres://a@127.0.0.1:99999/x"), "its port"),
+        (PostgresStore::open("postgres://a@127.0.0.1/x?connect_timeout=abc"), "connect_timeout"),
+        (PostgresStore::open("postgres://a@127.0.0.1/x?hunter=2"), "behind `?`"),
+    ] {
+        let why = refused(opened);
+        assert!(why.contains(advice) && !why.contains("hunter"), "{why}");
+    }
+}
+
 fn certificate(folder: &Path) {
     let mut make = Command::new("openssl");
     make.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
@@ -121,6 +144,12 @@ async fn a_schema_that_is_not_ours_is_left_alone() {
         .await
         .unwrap();
     assert!(refused(at(&foreign)).contains("another program"));
+    let books = format!("CREATE TABLE {foreign}.meta (id int); CREATE TABLE {foreign}.nodes (id int)");
+    database.batch_execute(&books).await.unwrap();
+    assert!(
+        refused(at(&foreign)).contains("another program"),
+        "also where a table has the name of one of ours"
+    );
     let mut check = options(&absent, &outside);
     check.migration = Migration::CheckOnly;
     assert!(refused(PostgresStore::open_with(&Cluster::shared().address(), check)).contains("version 0"));

@@ -10,6 +10,7 @@ use super::{
         Journal, LeftTurn, Recovered, acquired, begin_with, given, looked, opened, reconcile, recover,
         rest_after,
     },
+    label,
     machine::Machine,
     node::{Member, Node},
     outcome::ItemOutcome,
@@ -270,7 +271,7 @@ impl<T: Item> SessionBuilder<T> {
             if let Some(setup) = setup {
                 journal.append(vec![Write::Setup(setup)], Durability::Recorded).await?;
             }
-            self.own(&journal, first).await
+            self.own(&journal, (first, row.label == label::RUNNING)).await
         };
         match own.await {
             Ok(session) => Ok(session),
@@ -284,9 +285,17 @@ impl<T: Item> SessionBuilder<T> {
     }
 
     /// Recovers what the last owner left, and starts.
-    async fn own(self, journal: &Arc<Journal>, first: Option<Arc<u64>>) -> Result<Session<T>, Error> {
+    async fn own(
+        self,
+        journal: &Arc<Journal>,
+        (first, was_running): (Option<Arc<u64>>, bool),
+    ) -> Result<Session<T>, Error> {
         let mut found = recover(journal).await?;
         reconcile(journal, &mut found).await?;
+        if was_running && found.left.is_some() {
+            // Its owner died in a turn. Whoever lists sessions learns it from the label alone.
+            journal.append(vec![Write::Label(label::CUT.into())], Durability::Recorded).await?;
+        }
         if let Some(checkpoint) = found.checkpoint.take()
             && journal.append(vec![checkpoint], Durability::Recorded).await.is_err()
         {

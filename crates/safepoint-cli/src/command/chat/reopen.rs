@@ -201,8 +201,10 @@ pub(crate) async fn stops(store: &dyn Store, session: &SessionId) -> Vec<String>
 /// The state of the last turn, for a person who continues the chat.
 fn how(label: &str, questions: usize) -> Option<String> {
     let how = match (label, questions) {
-        ("suspended" | "running", 1..) => return Some("the last turn waits for your answer".to_owned()),
-        ("running", 0) => "was cut off when its program ended",
+        ("suspended" | "running" | "cut", 1..) => {
+            return Some("the last turn waits for your answer".to_owned());
+        }
+        ("running" | "cut", 0) => "was cut off when its program ended",
         // A stop took its questions back.
         ("stopped", _) | ("suspended", 0) => "was stopped",
         ("failed", _) => "failed",

@@ -156,7 +156,7 @@ async fn store() -> Finding {
         Err(error) => Finding::broken(
             "store",
             format_args!("{error:#}"),
-            "`safepoint store migrate` makes its tables; docs/guides/postgres.md says what else it needs",
+            "docs/guides/postgres.md says what a database needs; where it can be reached, `safepoint store migrate` makes its tables",
         ),
     }
 }

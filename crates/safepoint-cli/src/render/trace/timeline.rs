@@ -154,6 +154,7 @@ pub(super) fn state_of(row: &SessionRow) -> &str {
     match row.label.as_str() {
         "" => "new",
         "running" if is_dead => "interrupted",
+        "cut" => "interrupted",
         label => label,
     }
 }

@@ -15,6 +15,7 @@ use crate::{
     run::outcome::Persisted,
     session::{
         journal::{Journal, JournalLine, in_time},
+        label,
         machine::StartFrom,
     },
 };
@@ -156,10 +157,10 @@ impl<T: Item> Driver<T> {
                 let items: Vec<u64> = self.machine.items().iter().filter_map(number).collect();
                 writes.push(JournalLine::planned(*turn, items.clone()).write()?);
                 writes.extend(items.into_iter().map(Write::TakeItem));
-                writes.extend([Write::Label("running".into()), Write::AtWork]);
+                writes.extend([Write::Label(label::RUNNING.into()), Write::AtWork]);
                 writes.extend(self.title(*turn, request));
             }
-            Action::Start { .. } => writes.extend([Write::Label("running".into()), Write::AtWork]),
+            Action::Start { .. } => writes.extend([Write::Label(label::RUNNING.into()), Write::AtWork]),
             Action::Forget(turn) => writes.push(JournalLine::forgotten(*turn).write()?),
             Action::TurnEnded(turn, fate) => {
                 // A stop may still end a turn that waits for a decision.
@@ -167,7 +168,7 @@ impl<T: Item> Driver<T> {
                     writes.extend(self.stops.of_turn(*turn));
                 }
                 writes.push(JournalLine::ended(*turn, *fate, self.holds(*fate)).write()?);
-                writes.extend([Write::Label(label(*fate).into()), Write::AtRest]);
+                writes.extend([Write::Label(label::of(*fate).into()), Write::AtRest]);
                 if !matches!(fate, ItemOutcome::Suspended(_)) && self.gives_up() == Some(*turn) {
                     writes.extend(self.give_up(*turn)?);
                 }
@@ -204,7 +205,7 @@ impl<T: Item> Driver<T> {
             Some(Some(_)) | None => Vec::new(),
         };
         let closed = open.into_iter().map(|id| Write::CloseApproval(id, ApprovalClose::Withdrawn));
-        let writes = [JournalLine::given_up(turn).write()?, Write::Label("idle".into())];
+        let writes = [JournalLine::given_up(turn).write()?, Write::Label(label::IDLE.into())];
         Ok(writes.into_iter().chain(closed).collect())
     }
 
@@ -320,14 +321,4 @@ impl<T: Item> Driver<T> {
 /// Whether the item is done: no turn resumes it, and it does not wait for the next owner.
 fn is_done(fate: ItemOutcome) -> bool {
     !fate.is_open() && fate != ItemOutcome::Unhandled
-}
-
-/// The session's state, for lists of sessions.
-fn label(fate: ItemOutcome) -> &'static str {
-    match fate {
-        ItemOutcome::Suspended(_) => "suspended",
-        ItemOutcome::Interrupted(_) | ItemOutcome::Preempted(_) => "stopped",
-        ItemOutcome::Failed(_) => "failed",
-        _ => "idle",
-    }
 }
