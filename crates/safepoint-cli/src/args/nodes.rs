@@ -12,7 +12,8 @@ pub(crate) enum NodesCommand {
     Ls(StoreArgs),
     /// Ask a node to take no session any more, stop its turns at a safe point, give its sessions back and leave
     #[command(
-        after_help = "Other nodes take its sessions and resume them. It is asked through the store, and is not waited for.\n\nExit codes: 0 asked, \
+        after_help = "Other nodes take its sessions; they resume turns of agents with `on_restart = \"resume\"`. It is asked through the store, and \
+                      is not waited for.\n\nExit codes: 0 asked, \
                       1 failed, 2 wrong usage, 3 node not found, 4 it has ended."
     )]
     Drain(DrainArgs),

@@ -13,7 +13,7 @@ use crate::{
     answer::DoneAnswer,
     ask::ItemAsk,
     caller::{
-        Owner,
+        Kept, Owner,
         items::{numbered, view},
     },
     host::open::Seen,
@@ -79,6 +79,13 @@ pub(crate) async fn withdraw(call: Call) -> Answered<Response> {
     json(StatusCode::OK, &call.by.withdraw(&kept, number).await?)
 }
 
+/// What a caller is told who is to ask the node that has the session.
+async fn held_elsewhere(call: &Call, kept: &Kept) -> Answered<Problem> {
+    let row = call.by.store().open(kept.id()).await?;
+    let node = row.holder.map(|holder| format!(": the node {}", holder.name)).unwrap_or_default();
+    Ok(Problem::conflict("session_open", format!("another process has the session{node}")))
+}
+
 /// How many owners are asked to resume, each after one that an earlier stop has ended.
 const OWNERS: usize = 3;
 /// How long the end of such a one is waited for.
@@ -95,7 +102,7 @@ pub(crate) async fn resume(call: Call) -> Answered<Response> {
     for _ in 0..OWNERS {
         let (owner, was_parked) = call.by.owner_by_name(&kept).await?;
         let Owner::Here(open) = owner else {
-            return Err(Problem::conflict("session_open", "another process has the session"));
+            return Err(held_elsewhere(&call, &kept).await?);
         };
         let handle = open.handle();
         if handle.resume().await || was_parked {

@@ -1,4 +1,4 @@
-//! The words by which a session's row says how its last turn is, for whoever lists sessions and reads no journal.
+//! The words by which the row of a session says how its last turn is: a list of sessions reads no journal.
 
 use super::outcome::ItemOutcome;
 

@@ -293,7 +293,7 @@ impl<T: Item> SessionBuilder<T> {
         let mut found = recover(journal).await?;
         reconcile(journal, &mut found).await?;
         if was_running && found.left.is_some() {
-            // Its owner died in a turn. Whoever lists sessions learns it from the label alone.
+            // Its owner died in a turn; a list of sessions learns that from the label alone.
             journal.append(vec![Write::Label(label::CUT.into())], Durability::Recorded).await?;
         }
         if let Some(checkpoint) = found.checkpoint.take()
