@@ -105,6 +105,11 @@ fn state(row: &NodeRow) -> &'static str {
     }
 }
 
+/// How many sessions it has. One that has left or was buried has none, whatever it said last.
+fn load(row: &NodeRow) -> u32 {
+    if row.state.is_present() { row.load } else { 0 }
+}
+
 fn line(row: &NodeRow) -> String {
     const NAME: usize = 37;
     const STATE: usize = 9;
@@ -113,13 +118,13 @@ fn line(row: &NodeRow) -> String {
     let when =
         row.ended.map_or_else(|| format!("joined {}", ago(row.since)), |at| format!("ended {}", ago(at)));
     let about = one_line(&format!("{}{pools}", node.owner));
-    format!("{:<NAME$}  {:<STATE$}  {:>6} sessions  {when:<16}  {about}", shown(row), state(row), row.load)
+    format!("{:<NAME$}  {:<STATE$}  {:>6} sessions  {when:<16}  {about}", shown(row), state(row), load(row))
 }
 
 fn fields(row: &NodeRow) -> Value {
     let node = &row.node;
     json!({
-        "node": node.id, "name": node.name, "state": state(row), "load": row.load, "room": node.room,
+        "node": node.id, "name": node.name, "state": state(row), "load": load(row), "room": node.room,
         "pools": node.pools, "address": node.address, "since": row.since, "expires_at": row.expires,
         "lease_ms": u64::try_from(node.ttl.as_millis()).unwrap_or(u64::MAX), "ended_at": row.ended,
         "owner": {"pid": node.owner.pid, "host": node.owner.host},

@@ -33,6 +33,7 @@ impl About {
 
 impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} in {} with {}", self.kind, self.folder, self.model)
+        write!(f, "{} in {}", self.kind, self.folder)?;
+        if self.model.is_empty() { Ok(()) } else { write!(f, " with {}", self.model) }
     }
 }

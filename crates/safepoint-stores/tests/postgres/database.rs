@@ -63,7 +63,7 @@ fn a_refusal_of_the_server_says_what_to_do() {
     let (port, closed) = (cluster.port(), 1);
     for (opened, advice) in [
         (address("postgres", port, "nowhere"), "createdb"),
-        (address("nobody", port, "postgres"), "pg_hba.conf"),
+        (address("absent", port, "postgres"), "pg_hba.conf"),
         (address("postgres", closed, "postgres"), "does it listen at that port?"),
         (PostgresStore::open("postgres://a@127.0.0.1:99999/x"), "its port"),
         (PostgresStore::open("postgres://a@127.0.0.1/x?connect_timeout=abc"), "connect_timeout"),

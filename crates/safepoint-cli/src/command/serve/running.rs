@@ -54,7 +54,12 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
         Err(got) => return Ok(stopped(got, NOTHING_SERVED)),
     };
     let drain = args.drain.or(begun.of_server.drain()?).unwrap_or(DRAIN);
-    listen(&args, &begun, access, drain, &mut signals).await
+    let listened = listen(&args, &begun, access, drain, &mut signals).await;
+    if listened.is_err() {
+        // It serves nothing, and is not to be found dead by the others.
+        begun.host.drain(Duration::ZERO).await;
+    }
+    listened
 }
 
 /// Makes the agents, and joins the store.
