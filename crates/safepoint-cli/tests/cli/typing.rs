@@ -5,6 +5,7 @@ use std::{
     fs,
     os::unix::fs::PermissionsExt as _,
     path::Path,
+    process::Command,
     time::{Duration, Instant},
 };
 
@@ -35,8 +36,10 @@ impl World {
     /// A program of one line.
     fn program(&self, name: &str, line: &str) -> String {
         let path = self.0.path(name);
-        fs::write(&path, format!("#!/bin/sh\n{line}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        // By another process: what a sibling thread forks meanwhile would hold a file that is written here, and it could not be run.
+        let write = "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\" && chmod 755 \"$1\"";
+        let written = Command::new("sh").args(["-c", write, "sh"]).arg(&path).arg(line).status().unwrap();
+        assert!(written.success());
         self.0.text(name)
     }
 

@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
+    process,
     sync::Arc,
     time::Duration,
 };
@@ -103,7 +104,8 @@ const UNPRIVILEGED: u32 = 65_534;
 fn reader(folder: &Path, path: &Path) -> Process {
     let program = folder.join("program");
     if !program.exists() {
-        fs::copy(this_program(), &program).unwrap();
+        // By another process: what a sibling thread forks meanwhile would hold a file that is written here, and it could not be run.
+        assert!(process::Command::new("cp").arg(this_program()).arg(&program).status().unwrap().success());
     }
     for (path, mode) in [(program.as_path(), 0o555), (path, 0o444), (folder, 0o555)] {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{
     attempts,
-    support::{Programs, Site, User, said},
+    support::{Programs, Site, User, copied, said},
 };
 
 /// A way out.
@@ -248,7 +248,7 @@ fn a_program_of_another_user_gives_no_rights() {
     }
     let place = Site::new(&programs, User::Nobody);
     let program = place.path("root/id");
-    std::fs::copy("/usr/bin/id", &program).unwrap();
+    copied(Path::new("/usr/bin/id"), &program);
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
     let own = place.free(&program, &["-u"]);
     assert_eq!(own.stdout, b"0\n", "free, it is root's: {}", said(&own));

@@ -54,6 +54,12 @@ pub(crate) struct Programs {
     layers: Layers,
 }
 
+/// Copies a program that is to be run. By another process: what a sibling thread forks meanwhile would hold a file that is written here,
+/// and it could not be run.
+pub(crate) fn copied(program: &Path, to: &Path) {
+    assert!(Command::new("cp").args([program, to]).status().unwrap().success());
+}
+
 impl Programs {
     /// None, with a line that says why, where this system does not enforce everything.
     pub(crate) fn new() -> Option<Self> {
@@ -65,7 +71,7 @@ impl Programs {
         {
             let to = folder.path().join(name);
             if fs::hard_link(program, &to).is_err() {
-                fs::copy(program, &to).unwrap();
+                copied(program, &to);
             }
         }
         let probe = Command::new(folder.path().join("helper")).args(Layers::probe()).output().unwrap();
