@@ -7,7 +7,6 @@ use std::{
 };
 
 use futures_util::future::select;
-use jiff::Timestamp;
 use tokio::time::{sleep, timeout};
 
 use super::{
@@ -15,7 +14,7 @@ use super::{
     stored_item::decode_row, stored_stop::StoredStop,
 };
 use crate::{
-    contract::store::{ApprovalState, Changes, DecisionUse, Error, ItemState},
+    contract::store::{ApprovalState, Changes, DecisionUse, Error, ItemState, StopRow},
     sync::callback::{self, Panicked},
     value::{approval::Decision, event::ErrorReport},
 };
@@ -37,9 +36,6 @@ pub(super) struct Watcher<T> {
 
 /// An item of the store, by its number.
 type FoundItem<T> = (u64, (T, Policy));
-
-/// A stop that the store has: when it came, by the store's clock, and its number.
-type FoundStop = (Timestamp, u64, StoredStop);
 
 impl<T: Item> Watcher<T> {
     pub(super) fn new(shared: &Arc<SharedSession<T>>, journal: Arc<Journal>) -> Self {
@@ -136,7 +132,10 @@ impl<T: Item> Watcher<T> {
         let seen = self.seen;
         let is_new = |count: fn(&Changes) -> u64| seen.is_none_or(|seen| count(&seen) != count(&notice));
         // Stops first: an item that comes between the two looks comes after them.
-        let stops = if is_new(|changes| changes.stops) { self.new_stops().await? } else { Vec::new() };
+        let stops = match is_new(|changes| changes.stops) {
+            true => store.stops(session, self.stops).await?,
+            false => Vec::new(),
+        };
         if !stops.is_empty() || is_new(|changes| changes.items) {
             self.look_at_items(stops).await?;
         }
@@ -148,8 +147,9 @@ impl<T: Item> Watcher<T> {
         Ok(())
     }
 
-    /// Hands on these stops and the items that are new, in the order in which they came: a stop is of what came before it.
-    async fn look_at_items(&mut self, stops: Vec<FoundStop>) -> Result<(), Error> {
+    /// Hands on these stops and the items that are new, in the order in which they came: a stop is of what came before it. One counts as
+    /// read once it is handed on: a look that fails before is repeated with all of them.
+    async fn look_at_items(&mut self, stops: Vec<StopRow>) -> Result<(), Error> {
         // Taken before the rows are read, so that an item which another process removes before the first look
         // is noticed too.
         let fresh = self.journal.take_fresh();
@@ -170,9 +170,14 @@ impl<T: Item> Watcher<T> {
                 }
             }
         }
-        for (at, number, stop) in stops {
-            self.accept_found(found.extract_if(.., |(came, _)| *came <= at).map(|(_, item)| item).collect());
-            self.post(SessionMessage::StopIntent(number, stop));
+        for row in stops {
+            self.accept_found(
+                found.extract_if(.., |(came, _)| *came <= row.at).map(|(_, item)| item).collect(),
+            );
+            self.stops = row.number;
+            if !row.seen {
+                self.post(SessionMessage::StopIntent(row.number, StoredStop::of_stored(&row.bytes)));
+            }
         }
         self.accept_found(found.into_iter().map(|(_, item)| item).collect());
         let gone: Vec<u64> = self.known.difference(&there).copied().collect();
@@ -197,17 +202,6 @@ impl<T: Item> Watcher<T> {
             move |ticket| SessionMessage::PushStored(number, item, ticket, policy)
         });
         shared.inbox.push_all_stored(messages);
-    }
-
-    async fn new_stops(&mut self) -> Result<Vec<FoundStop>, Error> {
-        let mut found = Vec::new();
-        for row in self.journal.store().stops(self.journal.session(), self.stops).await? {
-            self.stops = row.number;
-            if !row.seen {
-                found.push((row.at, row.number, StoredStop::of_stored(&row.bytes)));
-            }
-        }
-        Ok(found)
     }
 
     async fn look_at_decisions(&mut self) -> Result<(), Error> {
