@@ -143,6 +143,32 @@ async fn what_comes_while_a_session_ends_wants_an_owner() {
     completed(&opened(&store, &server).await, 2).await;
 }
 
+/// S7.5: whichever operation its store refuses, a stop that another process asks for reaches the turn, or the session is over.
+#[tokio::test]
+async fn a_stop_is_not_lost_with_a_look_that_fails() {
+    for at in 0.. {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let server = server([]).await;
+        let mut gate = server.gate();
+        let faulty = Arc::new(FaultStore::over(Arc::clone(&store), at, OperationFault::Refused));
+        let Ok(session) = opening(Arc::clone(&faulty) as Arc<dyn Store>, &server).await else { continue };
+        let ticket = session.push("a".to_owned()).unwrap();
+        let asked = gate.request();
+        let begun = async { futures_util::future::select(Box::pin(asked), Box::pin(ticket.outcome())).await };
+        drop(begun.in_time("the request of its turn, or its end").await);
+        if store.open(&id()).await.unwrap().holder.is_none() || session.is_done() {
+            continue;
+        }
+        let stop = StoredStop::Turn(None, StopRequest::now());
+        store_stop(&*store, &id(), &stop).await.unwrap();
+        let outcome = ticket.outcome().in_time("the end of the turn").await;
+        assert!(!matches!(outcome, ItemOutcome::Completed(_)), "at {at}: {outcome:?}");
+        if faulty.asked() <= at {
+            break;
+        }
+    }
+}
+
 /// S7.47: whichever operation of an owner its store refuses, what is left in its session wants another owner, within five seconds.
 #[tokio::test]
 async fn what_is_left_in_a_session_whose_store_failed_wants_an_owner() {
