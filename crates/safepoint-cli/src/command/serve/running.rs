@@ -53,11 +53,9 @@ pub(crate) async fn serve(args: ServeArgs) -> anyhow::Result<ExitCode> {
         Ok(begun) => begun?,
         Err(got) => return Ok(stopped(got, NOTHING_SERVED)),
     };
-    let drain = args.drain.or(begun.of_server.drain()?).unwrap_or(DRAIN);
-    let listened = listen(&args, &begun, access, drain, &mut signals).await;
-    if listened.is_err() {
-        // It serves nothing, and is not to be found dead by the others.
-        begun.host.drain(Duration::ZERO).await;
+    let listened = listen(&args, &begun, access, &mut signals).await;
+    if listened.is_err() && unless(&mut signals, begun.host.drain(Duration::ZERO)).await.is_err() {
+        // It serves nothing, and is not to be found dead by the others; who does not wait for that leaves it to its lease.
     }
     listened
 }
@@ -114,9 +112,9 @@ async fn listen(
     args: &ServeArgs,
     BegunHost { host, of_server, served }: &BegunHost,
     mut access: Access,
-    drain: Duration,
     signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
+    let drain = args.drain.or(of_server.drain()?).unwrap_or(DRAIN);
     let address = address(args, of_server)?;
     for HostName(name) in &of_server.hosts {
         access = access.host(name.clone());
