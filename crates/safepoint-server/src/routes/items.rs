@@ -109,9 +109,12 @@ pub(crate) async fn resume(call: Call) -> Answered<Response> {
             return json(StatusCode::ACCEPTED, &DoneAnswer { status: "resuming" });
         }
         // A stop of before this request may end the session that was opened for it; the next owner finds that stop done.
-        if !handle.is_ending() || timeout(ENDING, call.by.host.closed(kept.id())).await.is_err() {
+        if !handle.is_ending() {
+            return Err(nothing());
+        }
+        if timeout(ENDING, call.by.host.closed(kept.id())).await.is_err() {
             break;
         }
     }
-    Err(nothing())
+    Err(Problem::conflict("session_open", "a stop is ending the session; ask again"))
 }
