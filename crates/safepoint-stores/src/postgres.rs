@@ -63,6 +63,7 @@ use lane::Lanes;
 use looks::Looks;
 pub use options::{Migration, PostgresOptions, StoreClock};
 use rooms::Rooms;
+use inbox::InboxOf;
 use sessions::NoticeOf;
 use stops::StopsOf;
 use worker::PgWorker;
@@ -279,8 +280,7 @@ impl Store for PostgresStore {
     }
 
     fn inbox(&self, session: &SessionId) -> StoreFuture<'_, Vec<InboxRow>> {
-        let id = session.clone();
-        self.ask(|core| async move { core.inbox(&id).await })
+        self.looks.inbox(InboxOf(session.clone()))
     }
 
     fn accepted(&self, session: &SessionId, item: u64) -> StoreFuture<'_, Option<Timestamp>> {

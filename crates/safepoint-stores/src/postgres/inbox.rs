@@ -14,6 +14,7 @@ use super::{
     column::{count, int, stored, text},
     core::Core,
     limits,
+    looks::{Answers, Look, lists},
     nodes::unreadable,
     tries::Again,
 };
@@ -31,6 +32,33 @@ fn item(row: &Row) -> Result<InboxRow, tokio_postgres::Error> {
         at: row.try_get(5)?,
         bytes: row.try_get(6)?,
     })
+}
+
+/// A look at the items of a session that were not removed.
+#[derive(Debug)]
+pub(super) struct InboxOf(pub(super) SessionId);
+
+impl Look for InboxOf {
+    type Answer = Vec<InboxRow>;
+
+    /// Fewer than of what is small.
+    const MOST_SHARED: usize = 32;
+
+    fn session(&self) -> &SessionId {
+        &self.0
+    }
+
+    async fn ask(core: &Core, all: &[Self]) -> Answers<Self> {
+        const SELECT: &str = "SELECT a.n, i.number, i.client, i.digest, i.state, i.at, i.bytes \
+             FROM unnest($1::text[]) WITH ORDINALITY a(id, n) JOIN sessions s ON s.id = a.id \
+             LEFT JOIN items i ON i.session = s.key AND i.state < 2 ORDER BY a.n, i.number";
+        let ids: Vec<_> = all.iter().map(|look| stored(look.0.as_str())).collect();
+        let rows = core.look(SELECT, &[&ids]).await?;
+        lists(&rows, all.len(), |row| {
+            let is_there = row.try_get::<_, Option<i64>>(1)?.is_some();
+            is_there.then(|| item(row)).transpose()
+        })
+    }
 }
 
 impl Core {
@@ -56,13 +84,6 @@ impl Core {
             "closed" => Pushed::Closed,
             _ => return Err(Error::NoSession(id.clone())),
         })
-    }
-
-    pub(super) async fn inbox(&self, id: &SessionId) -> Result<Vec<InboxRow>, Error> {
-        const SELECT: &str = "SELECT i.number IS NOT NULL OR NULL, i.number, i.client, i.digest, i.state, i.at, i.bytes \
-             FROM sessions s LEFT JOIN items i ON i.session = s.key AND i.state < 2 WHERE s.id = $1 ORDER BY i.number";
-        let rows = self.of_session(id, (SELECT, &[&stored(id.as_str())])).await?;
-        rows.iter().map(item).collect::<Result<_, _>>().map_err(unreadable)
     }
 
     /// Every one that was ever accepted.

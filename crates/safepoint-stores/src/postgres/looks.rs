@@ -13,20 +13,25 @@ use tokio::sync::{
     mpsc::{self, UnboundedReceiver, UnboundedSender},
     oneshot,
 };
+use tokio_postgres::Row;
 
 use super::{
+    column::count,
     core::Core,
+    inbox::InboxOf,
+    nodes::unreadable,
     sessions::NoticeOf,
     stops::StopsOf,
     worker::{PgWorker, answer_of, tell},
 };
 
-/// Looks that share a statement.
-const MOST_SHARED: usize = 256;
 
 /// What many sessions may ask at once.
 pub(super) trait Look: Send + Sync + Sized + 'static {
     type Answer: Send + 'static;
+
+    /// How many share a statement.
+    const MOST_SHARED: usize = 256;
 
     fn session(&self) -> &SessionId;
 
@@ -55,11 +60,16 @@ struct LookJob<L: Look> {
 pub(super) struct Looks {
     notices: LookLane<NoticeOf>,
     stops: LookLane<StopsOf>,
+    inboxes: LookLane<InboxOf>,
 }
 
 impl Looks {
     pub(super) fn start(worker: &PgWorker, core: &Arc<Core>) -> Self {
-        Self { notices: LookLane::start(worker, core), stops: LookLane::start(worker, core) }
+        Self {
+            notices: LookLane::start(worker, core),
+            stops: LookLane::start(worker, core),
+            inboxes: LookLane::start(worker, core),
+        }
     }
 
     pub(super) fn notice(&self, look: NoticeOf) -> StoreFuture<'static, <NoticeOf as Look>::Answer> {
@@ -68,6 +78,10 @@ impl Looks {
 
     pub(super) fn stops(&self, look: StopsOf) -> StoreFuture<'static, <StopsOf as Look>::Answer> {
         self.stops.ask(look)
+    }
+
+    pub(super) fn inbox(&self, look: InboxOf) -> StoreFuture<'static, <InboxOf as Look>::Answer> {
+        self.inboxes.ask(look)
     }
 }
 
@@ -87,6 +101,25 @@ impl<L: Look> LookLane<L> {
     }
 }
 
+/// Answers that are lists, from rows that each begin with the place of their look, counted from 1: one of nulls is of a session without
+/// any.
+pub(super) fn lists<T>(
+    rows: &[Row],
+    looks: usize,
+    read: fn(&Row) -> Result<Option<T>, tokio_postgres::Error>,
+) -> Result<Vec<Option<Result<Vec<T>, Error>>>, Error> {
+    let mut answers: Vec<Option<Result<Vec<T>, Error>>> = (0..looks).map(|_| None).collect();
+    for row in rows {
+        let place = row.try_get(0).map(count).map_err(unreadable)? - 1;
+        match (answers[place as usize].get_or_insert_with(|| Ok(Vec::new())), read(row).map_err(unreadable)) {
+            (Ok(list), Ok(one)) => list.extend(one),
+            (answer @ Ok(_), Err(error)) => *answer = Err(error),
+            (Err(_), _) => {}
+        }
+    }
+    Ok(answers)
+}
+
 /// One look, without others.
 pub(super) async fn alone<L: Look>(core: &Core, look: L) -> Result<L::Answer, Error> {
     let answer = L::ask(core, std::slice::from_ref(&look)).await?.pop().flatten();
@@ -96,7 +129,7 @@ pub(super) async fn alone<L: Look>(core: &Core, look: L) -> Result<L::Answer, Er
 /// Answers until the store is dropped.
 async fn answer_all<L: Look>(core: Arc<Core>, mut asked: UnboundedReceiver<LookJob<L>>) {
     let mut jobs = Vec::new();
-    while asked.recv_many(&mut jobs, MOST_SHARED).await > 0 {
+    while asked.recv_many(&mut jobs, L::MOST_SHARED).await > 0 {
         let (looks, replies): (Vec<L>, Vec<_>) = jobs.drain(..).map(|job| (job.look, job.reply)).unzip();
         match L::ask(&core, &looks).await {
             Ok(answers) => {

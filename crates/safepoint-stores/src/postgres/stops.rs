@@ -13,7 +13,7 @@ use super::{
     column::{count, int, stored, text},
     core::Core,
     limits,
-    looks::{Answers, Look},
+    looks::{Answers, Look, lists},
     nodes::unreadable,
     tries::Again,
 };
@@ -39,18 +39,7 @@ impl Look for StopsOf {
         let ids: Vec<_> = all.iter().map(|look| stored(look.session.as_str())).collect();
         let afters: Vec<_> = all.iter().map(|look| int(look.after)).collect();
         let rows = core.look(SELECT, &[&ids, &afters]).await?;
-        let mut answers: Vec<_> = all.iter().map(|_| None).collect();
-        for row in &rows {
-            let place = row.try_get(0).map(count).map_err(unreadable)? - 1;
-            let answer: &mut Option<Result<Vec<_>, Error>> = &mut answers[place as usize];
-            // One of nulls is of a session without any.
-            match (answer.get_or_insert_with(|| Ok(Vec::new())), stop(row).map_err(unreadable)) {
-                (Ok(stops), Ok(stop)) => stops.extend(stop),
-                (answer @ Ok(_), Err(error)) => *answer = Err(error),
-                (Err(_), _) => {}
-            }
-        }
-        Ok(answers)
+        lists(&rows, all.len(), stop)
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::{
     StreamExt as _,
-    future::{join, join_all, try_join_all},
+    future::{join, join_all, join3, try_join_all},
 };
 use safepoint::{
     ids::SessionId,
@@ -289,30 +289,35 @@ async fn looks_that_wait_share_a_statement() {
     let mut ids = Vec::new();
     for number in 0..SESSIONS {
         let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
-        for _ in 0..number % 3 {
+        for client in 0..number % 3 {
             store.ask_stop(&session, stop()).await.unwrap();
+            store.push(&session, item(&client.to_string(), "said")).await.unwrap();
         }
         ids.push(session);
     }
     ids.insert(SESSIONS / 2, "nowhere".into());
-    let (notices, stops) = join(
+    let (notices, stops, inboxes) = join3(
         join_all(ids.iter().map(|id| store.notice(id))),
         join_all(ids.iter().map(|id| store.stops(id, 1))),
+        join_all(ids.iter().map(|id| store.inbox(id))),
     )
     .await;
-    for ((id, notice), stops) in ids.iter().zip(notices).zip(stops) {
+    for (((id, notice), stops), inbox) in ids.iter().zip(notices).zip(stops).zip(inboxes) {
         let Some(number) = id.as_str().strip_prefix("session ") else {
             assert!(matches!((notice, stops), (Err(Error::NoSession(_)), Err(Error::NoSession(_)))));
+            assert!(matches!(inbox, Err(Error::NoSession(_))), "{inbox:?}");
             continue;
         };
         let asked = number.parse::<u64>().unwrap() % 3;
         assert_eq!((notice.unwrap().stops, stops.unwrap().len() as u64), (asked, asked.saturating_sub(1)));
+        let numbers: Vec<u64> = inbox.unwrap().iter().map(|item| item.number).collect();
+        assert_eq!(numbers, (1..=asked).collect::<Vec<_>>(), "in order");
     }
     // The server counts what a connection has asked when that ends.
     store.close();
     let database = cluster.connect().await;
     let asked: i64 = database.query_one(ASKED, &[]).await.unwrap().get(0);
-    let (before, after) = (2 * SESSIONS as i64, 3 * SESSIONS as i64);
+    let (before, after) = (3 * SESSIONS as i64, 4 * SESSIONS as i64);
     assert!((before..after).contains(&asked), "{asked} statements");
 }
 
