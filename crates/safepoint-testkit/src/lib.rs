@@ -126,6 +126,8 @@ pub mod store_suite;
 mod sync;
 #[cfg(feature = "suites")]
 pub mod tool_gate;
+#[cfg(feature = "server")]
+pub mod tool_server;
 #[cfg(feature = "suites")]
 pub mod tools;
 pub mod wait;

@@ -136,8 +136,20 @@ impl ModelServer {
 
     /// The next request is answered step by step through the gate; several queue up.
     pub fn gate(&self) -> Gate {
+        self.gate_for(|_any| true)
+    }
+
+    /// The next request whose body fits is answered step by step through the gate: an agent may ask for a title beside.
+    ///
+    /// ```
+    /// # use safepoint_testkit::{script::Script, server::ModelServer};
+    /// # fn of(server: &ModelServer) {
+    /// let gate = server.gate_for(|body| body["tools"].is_array());
+    /// # }
+    /// ```
+    pub fn gate_for(&self, is_for: fn(&serde_json::Value) -> bool) -> Gate {
         let (gate, steps) = gate::pair(Arc::clone(&self.shared));
-        self.shared.queue(steps);
+        self.shared.queue(shared::Queued { is_for, steps });
         gate
     }
 

@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// What each crate may use of ours. Dev-dependencies are free, save that the rooms of [`APART`] stay strangers.
-const CRATES: [(&str, &[&str]); 21] = [
+const CRATES: [(&str, &[&str]); 22] = [
     ("safepoint-scope", &[]),
     ("safepoint-http", &[]),
     ("safepoint-sandbox", &[]),
@@ -27,6 +27,8 @@ const CRATES: [(&str, &[&str]); 21] = [
     // Sessions over HTTP: it names no model, no tool and no store.
     ("safepoint-server", &["safepoint", "safepoint-nodes"]),
     ("safepoint-testkit", &["safepoint"]),
+    // What any agent's stop does: it knows no engine, and ours is one of many.
+    ("safepoint-stop-test", &["safepoint-http", "safepoint-testkit"]),
     // Nodes over a simulated network.
     ("safepoint-fleet", &["safepoint", "safepoint-nodes", "safepoint-testkit"]),
     // Tests of the assembled product: all that it uses are dev-dependencies.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::{sync::watch, time::Instant};
 
-use super::route::ServedWire;
+use super::{render::Rendering, route::ServedWire};
 use crate::http;
 
 /// One exchange, as it was recorded.
@@ -49,6 +49,12 @@ impl Exchange {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         http::header(&self.headers, name)
+    }
+
+    /// Whether it wants its answer as a stream of events.
+    #[must_use]
+    pub fn is_streamed(&self) -> bool {
+        Rendering::of(self.wire, &self.path, &self.body).is_streamed()
     }
 
     /// What has become of it so far.

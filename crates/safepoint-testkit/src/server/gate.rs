@@ -69,6 +69,16 @@ impl Gate {
         self.chunks.len()
     }
 
+    /// Answers with this reply at once, faults included, and streamed or whole as the request wants it.
+    ///
+    /// # Panics
+    /// Before the request has arrived.
+    pub fn reply(&mut self, reply: &Reply) {
+        let exchange = self.exchange.as_ref().expect("the request has arrived");
+        let how = Rendering::of(exchange.wire, &exchange.path, &exchange.body);
+        render::reply(&how, reply).into_iter().for_each(|step| self.step(step));
+    }
+
     /// Sends the next chunk of the scripted reply; false when there is none left.
     pub fn send_next(&mut self) -> bool {
         let Some(chunk) = self.chunks.pop_front() else { return false };

@@ -87,6 +87,11 @@ impl Rendering {
         Self { wire, model: glance.model.unwrap_or_else(|| "scripted".to_owned()), shape }
     }
 
+    /// Whether the answer is a stream of events.
+    pub(super) fn is_streamed(&self) -> bool {
+        self.shape != Shape::Message
+    }
+
     /// Whether the response is kept when the peer goes.
     pub(super) fn is_kept(&self) -> bool {
         self.shape == Shape::Kept

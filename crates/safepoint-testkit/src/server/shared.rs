@@ -54,7 +54,7 @@ pub(crate) struct Shared {
 struct ServerState {
     next: usize,
     exchanges: Vec<Exchange>,
-    gates: VecDeque<steps::Steps>,
+    gates: VecDeque<Queued>,
     /// What goes wrong with the next answers of embeddings.
     embedding_faults: VecDeque<EmbeddingFault>,
 }
@@ -73,6 +73,27 @@ pub(super) struct Noted {
     pub(super) fate: watch::Sender<Fate>,
 }
 
+/// A gate that waits for a request.
+pub(super) struct Queued {
+    /// Whether it is for a request with this body.
+    pub(super) is_for: fn(&Value) -> bool,
+    pub(super) steps: steps::Steps,
+}
+
+impl std::fmt::Debug for Queued {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queued").finish_non_exhaustive()
+    }
+}
+
+impl ServerState {
+    /// The oldest gate that is for this request.
+    fn gate_for(&mut self, body: &Value) -> Option<steps::Steps> {
+        let place = self.gates.iter().position(|queued| (queued.is_for)(body))?;
+        self.gates.remove(place).map(|queued| queued.steps)
+    }
+}
+
 impl Shared {
     pub(super) fn new(script: Script, options: ServerOptions) -> Self {
         Self {
@@ -88,8 +109,8 @@ impl Shared {
         }
     }
 
-    pub(super) fn queue(&self, steps: steps::Steps) {
-        lock(&self.state).gates.push_back(steps);
+    pub(super) fn queue(&self, queued: Queued) {
+        lock(&self.state).gates.push_back(queued);
     }
 
     pub(super) fn exchanges(&self) -> Vec<Exchange> {
@@ -143,7 +164,7 @@ impl Shared {
             return Ok((noted, ServerAnswer::Steps(vec![render::whole(400, &refusal)])));
         }
         let mut state = lock(&self.state);
-        let answer = match state.gates.pop_front() {
+        let answer = match state.gate_for(&body) {
             Some(steps) => ServerAnswer::Gated(steps),
             None => ServerAnswer::Steps(embeddings::answer(wire, &body, state.embedding_faults.pop_front())),
         };
@@ -191,7 +212,7 @@ impl Shared {
         {
             return ServerAnswer::Steps(vec![render::whole(400, &refusal)]);
         }
-        if let Some(steps) = lock(&self.state).gates.pop_front() {
+        if let Some(steps) = lock(&self.state).gate_for(body) {
             return ServerAnswer::Gated(steps);
         }
         ServerAnswer::Steps(self.scripted(how, &Asked::of(body), noted))

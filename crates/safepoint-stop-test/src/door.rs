@@ -1,0 +1,213 @@
+//! Doors: how a target is started, asked something, stopped, and how its caller gets control back.
+
+use std::{fmt, path::PathBuf, process::Stdio, str::FromStr};
+
+use futures_util::future::BoxFuture;
+use tokio::{process::Command, time::Instant};
+
+use crate::{
+    claims::Said,
+    scenario::Moment,
+    stage::{Stage, StageError},
+};
+
+mod a2a;
+mod acp;
+mod adapter;
+mod http;
+mod lines;
+mod program;
+
+/// A target and the door to it, as it is named on the command line: `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`.
+///
+/// ```
+/// use safepoint_stop_test::Target;
+/// let target: Target = "program:my-agent --print".parse().unwrap();
+/// assert_eq!(target.to_string(), "program:my-agent --print");
+/// assert!("my-agent".parse::<Target>().is_err(), "which door?");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    door: DoorKind,
+    command: String,
+    setting: Setting,
+}
+
+/// What a target finds around it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Setting {
+    /// Its requests offer no tools.
+    pub(crate) is_toolless: bool,
+    /// A folder whose files its home has.
+    pub(crate) home: Option<PathBuf>,
+    /// Variables of its environment.
+    pub(crate) variables: Vec<(String, String)>,
+}
+
+/// The doors that there are. Exhaustive: each is a way to start, to stop and to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DoorKind {
+    Program,
+    Adapter,
+    Acp,
+    A2a,
+}
+
+const DOORS: [(&str, DoorKind); 4] =
+    [("program", DoorKind::Program), ("adapter", DoorKind::Adapter), ("acp", DoorKind::Acp), ("a2a", DoorKind::A2a)];
+
+const FORMS: &str = "a target is `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`";
+
+/// What a caller was told when it got control back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) at: Instant,
+    pub(crate) says: Said,
+    /// What was named as still under way: any text with its number or its name.
+    pub(crate) named: Vec<String>,
+}
+
+impl Told {
+    pub(crate) fn now(says: Said) -> Self {
+        Self { at: Instant::now(), says, named: Vec::new() }
+    }
+}
+
+/// A target that was started.
+pub(crate) trait Started: Send {
+    /// Asks it to stop in this way.
+    fn stop<'a>(&'a mut self, way: &'a str) -> BoxFuture<'a, Result<(), StageError>>;
+
+    /// Waits until the caller has control back.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    fn told(&mut self) -> BoxFuture<'_, Told>;
+
+    /// Waits until it asks whether something may be done.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    fn questioned(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// Sends the next message, and says whether it is answered; or why there is none.
+    fn next(&mut self) -> BoxFuture<'_, Result<bool, String>>;
+
+    /// How it ended without being asked to, if it did.
+    fn crash(&mut self) -> Option<String>;
+}
+
+/// What is asked first.
+const FIRST: &str = "do what you are asked to do";
+/// What is asked after a stop.
+pub(crate) const NEXT: &str = "and what is so then?";
+
+impl Target {
+    /// The same target; it offers its model no tools at all.
+    #[must_use]
+    pub fn without_tools(mut self) -> Self {
+        self.setting.is_toolless = true;
+        self
+    }
+
+    /// The same target; its home has the files of this folder. `{NAME}` in a file is replaced by that variable of its environment.
+    #[must_use]
+    pub fn at_home(mut self, folder: PathBuf) -> Self {
+        self.setting.home = Some(folder);
+        self
+    }
+
+    /// The same target, with this variable in its environment; `{NAME}` in its value is replaced by that variable of the test's own.
+    #[must_use]
+    pub fn with_variable(mut self, name: String, value: String) -> Self {
+        self.setting.variables.push((name, value));
+        self
+    }
+
+    /// The ways to stop it that its door offers.
+    ///
+    /// # Errors
+    /// Why the target cannot be started: a library's adapter says how it is stopped.
+    ///
+    /// # Cancel safety
+    /// What was started is ended.
+    pub async fn ways(&self) -> Result<Vec<String>, StageError> {
+        let owned = |ways: &[&str]| ways.iter().map(|way| (*way).to_owned()).collect();
+        match self.door {
+            DoorKind::Program => Ok(program::ways()),
+            DoorKind::Acp => Ok(owned(&acp::WAYS)),
+            DoorKind::A2a => Ok(owned(&a2a::WAYS)),
+            DoorKind::Adapter => {
+                let stage = self.stage().await?;
+                Ok(adapter::Adapter::open(&self.command, &stage).await?.ways())
+            }
+        }
+    }
+
+    /// Why its door cannot bring this moment about, if it cannot.
+    pub(crate) fn lacks(&self, moment: Moment) -> Option<&'static str> {
+        match (self.door, moment) {
+            (DoorKind::Acp, Moment::Question) => None,
+            (_, Moment::Question) => Some("its door shows no question to whoever started it"),
+            (DoorKind::Program, Moment::AfterEnd) => Some("a program of one prompt is gone when its turn is over"),
+            _ => None,
+        }
+    }
+
+    pub(crate) async fn stage(&self) -> Result<Stage, StageError> {
+        Stage::build(&self.setting).await
+    }
+
+    /// Starts it on a stage, with something to do.
+    pub(crate) async fn start(&self, stage: &Stage, moment: Moment) -> Result<Box<dyn Started>, StageError> {
+        let line = &*self.command;
+        Ok(match self.door {
+            DoorKind::Program => Box::new(program::Program::start(line, stage)?),
+            DoorKind::Adapter => Box::new(adapter::Adapter::start(line, stage).await?),
+            DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == Moment::Question).await?),
+            DoorKind::A2a => Box::new(a2a::A2a::start(line, stage).await?),
+        })
+    }
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, command) =
+            text.split_once(':').ok_or_else(|| format!("`{text}` names no door: {FORMS}"))?;
+        let door = DOORS.into_iter().find(|(known, _)| *known == name);
+        let (_, door) = door.ok_or_else(|| format!("there is no door `{name}`: {FORMS}"))?;
+        if command.trim().is_empty() {
+            return Err(format!("`{text}` names no command: {FORMS}"));
+        }
+        Ok(Self { door, command: command.to_owned(), setting: Setting::default() })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = DOORS.into_iter().find(|(_, door)| *door == self.door).map_or("", |(name, _)| name);
+        write!(f, "{name}:{}", self.command)
+    }
+}
+
+/// The command of a target in its stage's folder: it replaces the shell that reads it, so that a signal reaches it, and is the first of
+/// a group of processes, as a terminal would start it.
+fn command(line: &str, stage: &Stage) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("exec {line} \"$@\""), "sh"]);
+    command.current_dir(stage.folder()).envs(stage.variables().iter().cloned()).kill_on_drop(true).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn not_started(error: &std::io::Error) -> StageError {
+    StageError::NotStarted(error.to_string())
+}
+
+fn no_such_way(way: &str) -> StageError {
+    StageError::NotExpressed(format!("its door has no way `{way}`"))
+}

@@ -1,0 +1,271 @@
+//! A server of the Agent2Agent protocol, 0.3 or 1.0, over its JSON-RPC: the command starts it, on the port in `$PORT`.
+
+use std::{net::TcpListener, time::Duration};
+
+use futures_util::future::{BoxFuture, Either, select};
+use serde_json::{Value, json};
+use tokio::{
+    process::Child,
+    time::{Instant, sleep, timeout},
+};
+use url::Url;
+
+use super::{
+    FIRST, NEXT, Started, Told, command,
+    http::{Events, get, post},
+    no_such_way, not_started,
+};
+use crate::{
+    claims::Said,
+    stage::{Stage, StageError},
+};
+
+/// How long a server may take until it listens, and to answer: some start a virtual machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often it is looked whether it listens.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// `tasks/cancel` as the protocol has it; the connection of the stream closed, as by a client that is gone.
+pub(super) const WAYS: [&str; 2] = [CANCEL, GONE];
+const CANCEL: &str = "tasks/cancel";
+const GONE: &str = "reader-gone";
+
+/// A server that answers a message.
+pub(super) struct A2a {
+    child: Child,
+    address: Url,
+    is_one: bool,
+    /// The stream of the message, until its reader is gone.
+    stream: Option<Events>,
+    task: Option<String>,
+    context: Option<String>,
+    /// What an answer to a stop says, until it is there.
+    cancel: Option<BoxFuture<'static, Result<Value, String>>>,
+    gone: Option<Instant>,
+    /// What the stream said last, if that is an end.
+    end: Option<Told>,
+    said: Vec<String>,
+}
+
+impl A2a {
+    pub(super) async fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
+        let port = free_port().map_err(|error| StageError::Unbuilt(error.to_string()))?;
+        let mut command = command(line, stage);
+        let child = command.env("PORT", port.to_string()).spawn().map_err(|error| not_started(&error))?;
+        let base: Url = format!("http://127.0.0.1:{port}/").parse().expect("it is a URL");
+        let mut a2a = Self {
+            child,
+            address: base.clone(),
+            is_one: false,
+            stream: None,
+            task: None,
+            context: None,
+            cancel: None,
+            gone: None,
+            end: None,
+            said: Vec::new(),
+        };
+        let card = timeout(PATIENCE, a2a.card(&base)).await;
+        let card = card.map_err(|_elapsed| StageError::NotStarted("it showed no agent card".to_owned()))??;
+        a2a.read(&card);
+        a2a.send(FIRST).await.map_err(StageError::NotStarted)?;
+        Ok(a2a)
+    }
+
+    /// Waits for the agent's card.
+    async fn card(&mut self, base: &Url) -> Result<Value, StageError> {
+        loop {
+            for path in ["/.well-known/agent-card.json", "/.well-known/agent.json"] {
+                let address = base.join(path).expect("it is a path");
+                if let Ok(card) = get(&address).await {
+                    return Ok(card);
+                }
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(StageError::NotStarted(format!("it ended before it listened: {status}")));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Where and how it wants to be spoken to: its host is the one that was started, whatever it calls itself.
+    fn read(&mut self, card: &Value) {
+        let offered = card["supportedInterfaces"].as_array().into_iter().flatten();
+        let of_rpc = |offered: &&Value| offered["protocolBinding"] == "JSONRPC";
+        let (named, version) = match offered.clone().find(of_rpc) {
+            Some(one) => (&one["url"], &one["protocolVersion"]),
+            None => (&card["url"], &card["protocolVersion"]),
+        };
+        let named = named.as_str().and_then(|url| url.parse::<Url>().ok());
+        self.address.set_path(named.as_ref().map_or("/", Url::path));
+        self.is_one = version.as_str().is_some_and(|version| version.starts_with('1'));
+    }
+
+    fn rpc(&self, [old, new]: [&str; 2], params: &Value) -> (Value, Vec<(&'static str, &'static str)>) {
+        let method = if self.is_one { new } else { old };
+        let version = if self.is_one { vec![("a2a-version", "1.0")] } else { Vec::new() };
+        (json!({"jsonrpc": "2.0", "id": "1", "method": method, "params": params}), version)
+    }
+
+    async fn send(&mut self, text: &str) -> Result<(), String> {
+        let id = format!("m-{text}");
+        let mut message = if self.is_one {
+            json!({"role": "ROLE_USER", "parts": [{"text": text}], "messageId": id})
+        } else {
+            json!({"kind": "message", "role": "user", "parts": [{"kind": "text", "text": text}], "messageId": id})
+        };
+        if let Some(context) = &self.context {
+            message["contextId"] = json!(context);
+        }
+        let (body, headers) = self.rpc(["message/stream", "SendStreamingMessage"], &json!({"message": message}));
+        self.stream = Some(post(&self.address, &headers, &body).await?);
+        (self.task, self.end) = (None, None);
+        Ok(())
+    }
+
+    /// Reads the stream until it says that the turn is over, or ends.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    async fn over(&mut self) -> Told {
+        if let Some(told) = self.end.clone() {
+            return told;
+        }
+        let Some(stream) = self.stream.as_mut() else { return std::future::pending().await };
+        let told = loop {
+            let Some(event) = stream.next().await else { break Told::now(Said::Nothing) };
+            if event.get("error").is_some() {
+                break Told::now(Said::Failed);
+            }
+            note(&mut self.task, &mut self.context, &event["result"]);
+            self.said.extend(beyond(&event["result"]));
+            if let Some(says) = end(&event["result"]) {
+                break Told::now(says);
+            }
+        };
+        self.end.insert(told).clone()
+    }
+
+    /// Waits until a task is named.
+    async fn named(&mut self) -> Option<String> {
+        while self.task.is_none() && self.end.is_none() {
+            let event = self.stream.as_mut()?.next().await?;
+            note(&mut self.task, &mut self.context, &event["result"]);
+            self.end = end(&event["result"]).map(Told::now);
+        }
+        self.task.clone()
+    }
+}
+
+impl Started for A2a {
+    fn stop<'a>(&'a mut self, way: &'a str) -> BoxFuture<'a, Result<(), StageError>> {
+        Box::pin(async move {
+            self.said.clear();
+            match way {
+                GONE => {
+                    self.stream = None;
+                    self.gone = Some(Instant::now());
+                }
+                CANCEL => {
+                    let named = timeout(PATIENCE, self.named()).await.ok().flatten();
+                    let why = "its stream names no task, and without one nothing can be cancelled";
+                    let task = named.ok_or_else(|| StageError::NotExpressed(why.to_owned()))?;
+                    let (body, headers) = self.rpc(["tasks/cancel", "CancelTask"], &json!({"id": task}));
+                    let address = self.address.clone();
+                    let asked = async move { cancelled(&address, &headers, &body).await };
+                    let asked = tokio::spawn(asked);
+                    let asked = Box::pin(async move { asked.await.unwrap_or_else(|error| Err(error.to_string())) });
+                    self.cancel.get_or_insert(asked);
+                }
+                way => return Err(no_such_way(way)),
+            }
+            Ok(())
+        })
+    }
+
+    fn told(&mut self) -> BoxFuture<'_, Told> {
+        Box::pin(async move {
+            if let Some(at) = self.gone {
+                return Told { at, ..Told::now(Said::Nothing) };
+            }
+            let mut cancel = self.cancel.take();
+            let first = match &mut cancel {
+                None => return self.over().await,
+                // Whichever comes first gives its caller control.
+                Some(asked) => match select(asked, Box::pin(self.over())).await {
+                    Either::Left((answer, _)) => Either::Left(answer),
+                    Either::Right((told, _)) => Either::Right(told),
+                },
+            };
+            match first {
+                Either::Right(told) => Told { named: self.said.clone(), ..told },
+                Either::Left(answer) => match answer.ok().as_ref().and_then(|task| Some((task, end(task)?))) {
+                    Some((task, says)) => {
+                        let named = self.said.iter().cloned().chain(beyond(task)).collect();
+                        Told { named, ..Told::now(says) }
+                    }
+                    // It was refused, or says of no end: the stream says when there is one.
+                    None => self.over().await,
+                },
+            }
+        })
+    }
+
+    fn next(&mut self) -> BoxFuture<'_, Result<bool, String>> {
+        Box::pin(async move {
+            (self.gone, self.cancel) = (None, None);
+            let answered = timeout(PATIENCE, async {
+                self.send(NEXT).await.is_ok() && self.over().await.says == Said::Done
+            });
+            Ok(answered.await.unwrap_or(false))
+        })
+    }
+
+    fn crash(&mut self) -> Option<String> {
+        Some(self.child.try_wait().ok()??.to_string())
+    }
+}
+
+async fn cancelled(address: &Url, headers: &[(&'static str, &str)], body: &Value) -> Result<Value, String> {
+    let mut answer = post(address, headers, body).await?;
+    let answer = answer.next().await.ok_or_else(|| "no JSON".to_owned())?;
+    answer.get("result").cloned().ok_or_else(|| answer["error"].to_string())
+}
+
+/// What of an event, of either version, names the task and its context.
+fn note(task: &mut Option<String>, context: &mut Option<String>, result: &Value) {
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    let inner = [&result["task"], &result["statusUpdate"], &result["artifactUpdate"], &result["message"], result];
+    for part in inner {
+        let id = if part["kind"] == "task" || part["status"].is_object() { text(&part["id"]) } else { None };
+        *task = task.take().or_else(|| text(&part["taskId"])).or(id);
+        *context = context.take().or_else(|| text(&part["contextId"]));
+    }
+}
+
+/// What an event or a task says beyond the protocol: there is where work that is left can be named.
+fn beyond(result: &Value) -> impl Iterator<Item = String> {
+    let inner = [&result["task"], &result["statusUpdate"], &result["status"]["message"], result];
+    inner.map(|part| &part["metadata"]).into_iter().filter(|meta| meta.is_object()).map(ToString::to_string).collect::<Vec<_>>().into_iter()
+}
+
+/// What an event or a task, of either version, says of an end, if it does.
+fn end(result: &Value) -> Option<Said> {
+    if result["kind"] == "message" || result["message"].is_object() {
+        return Some(Said::Done);
+    }
+    let inner = [&result["task"], &result["statusUpdate"], result];
+    let state = inner.into_iter().find_map(|part| part["status"]["state"].as_str())?;
+    match state.trim_start_matches("TASK_STATE_").to_ascii_lowercase().as_str() {
+        "canceled" => Some(Said::Stopped),
+        "completed" => Some(Said::Done),
+        "failed" | "rejected" => Some(Said::Failed),
+        "input-required" | "input_required" => Some(Said::Done),
+        _ => None,
+    }
+}
+
+/// A port that is free now.
+fn free_port() -> std::io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

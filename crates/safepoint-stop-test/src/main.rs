@@ -1,0 +1,203 @@
+//! `stop-test`: what does the stop of an agent really do?
+
+use std::{
+    fs,
+    io::IsTerminal as _,
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::Parser;
+use futures_util::{StreamExt as _, future::{Either, select}, stream};
+use safepoint_stop_test::{Limits, Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict, play};
+
+/// Stops an agent at each moment where stops fail, and says what really ended.
+#[derive(Debug, Parser)]
+#[command(version, after_help = HELP)]
+struct Args {
+    /// `program:CMD`, a command that answers the prompt that is its last argument; `acp:CMD`, an agent of the Agent Client Protocol;
+    /// `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `adapter:CMD`, a library, by a small program.
+    target: Target,
+    /// Only this scenario, by its name or number; may be said again.
+    #[arg(long, value_name = "SCENARIO", value_parser = scenario)]
+    only: Vec<Vec<Scenario>>,
+    /// Only this way to stop; may be said again.
+    #[arg(long, value_name = "WAY")]
+    way: Vec<String>,
+    /// How often each is repeated.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    times: u32,
+    /// How many trials run beside each other.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    jobs: u32,
+    /// The target offers its model no tools.
+    #[arg(long)]
+    no_tools: bool,
+    /// A folder whose files the target's home has; `{OPENAI_BASE_URL}` and such in a file are replaced.
+    #[arg(long, value_name = "FOLDER")]
+    home: Option<PathBuf>,
+    /// A variable of the target's environment, `NAME=VALUE`; may be said again.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    env: Vec<(String, String)>,
+    /// Exit 1 if a verdict is worse than this one.
+    #[arg(long, value_name = "VERDICT", default_value = "says-so")]
+    require: Verdict,
+    /// Write all that was seen to this file, as JSON; `-` is the output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a page to this file, with a line of time for each row.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the verdicts to this file, as JUnit's XML.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+const HELP: &str = "\
+The target finds its model by OPENAI_BASE_URL, ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL, with a key of no provider, and has a
+HOME of its own. Its command is read by a shell; `$PWD` is a folder of the trial, so name files by their whole path.
+Exit: 0 nothing is worse than required, 1 something is, 2 usage, 3 the target could not be driven, 130 interrupted.";
+
+/// Something is worse than required.
+const WORSE: u8 = 1;
+/// The target could not be driven.
+const NOT_DRIVEN: u8 = 3;
+/// Whoever runs it has had enough.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let report = match runtime {
+        Ok(runtime) => runtime.block_on(interruptible(&args)),
+        Err(error) => return failed(&format!("no runtime could be started: {error}")),
+    };
+    let Some(report) = report else { return ExitCode::from(INTERRUPTED) };
+    if let Err(error) = write(&args, &report) {
+        return failed(&error);
+    }
+    if report.rows.iter().all(|row| row.worst().is_none()) {
+        let why = report.rows.first().map_or_else(|| "no way to stop it fits".to_owned(), Row::because);
+        return failed(&format!("the target could not be driven: {why}"));
+    }
+    if report.worse_than(args.require).next().is_some() { ExitCode::from(WORSE) } else { ExitCode::SUCCESS }
+}
+
+fn failed(why: &str) -> ExitCode {
+    say(&mut std::io::stderr(), &format!("stop-test: {why}\n"));
+    ExitCode::from(NOT_DRIVEN)
+}
+
+/// The report; none if it was interrupted. All that was started has been ended by then.
+async fn interruptible(args: &Args) -> Option<Report> {
+    let interrupted = Box::pin(tokio::signal::ctrl_c());
+    match select(Box::pin(run(args)), interrupted).await {
+        Either::Left((report, _)) => Some(report),
+        Either::Right((_, running)) => {
+            drop(running);
+            say(&mut std::io::stderr(), "stop-test: interrupted; all that was started has been ended\n");
+            None
+        }
+    }
+}
+
+/// Plays all that is wanted, and shows how far it is.
+async fn run(args: &Args) -> Report {
+    let target = target(args);
+    let only: Vec<Scenario> = args.only.iter().flatten().copied().collect();
+    let scenarios = if only.is_empty() { SCENARIOS.to_vec() } else { only };
+    let unplayed = if args.only.is_empty() { UNPLAYED.to_vec() } else { Vec::new() };
+    let report = |rows| Report {
+        target: args.target.to_string(),
+        version: env!("CARGO_PKG_VERSION"),
+        limits: Limits::default(),
+        rows,
+        unplayed,
+    };
+    let ways = match target.ways().await {
+        Ok(ways) => ways.into_iter().filter(|way| args.way.is_empty() || args.way.contains(way)).collect(),
+        Err(error) => {
+            let row = |scenario| Row { scenario, way: String::new(), trials: vec![Err(error.clone())] };
+            return report(scenarios.into_iter().map(row).collect());
+        }
+    };
+    let ways: Vec<String> = ways;
+    let pairs = scenarios.iter().flat_map(|scenario| ways.iter().map(move |way| (*scenario, way.clone())));
+    let rows = stream::iter(pairs).map(|(scenario, way)| row(&target, scenario, way, args.times));
+    let rows = rows.buffered(usize::try_from(args.jobs).unwrap_or(1)).collect().await;
+    report(rows)
+}
+
+/// The target, with what is around it.
+fn target(args: &Args) -> Target {
+    let mut target = args.target.clone();
+    if args.no_tools {
+        target = target.without_tools();
+    }
+    if let Some(home) = &args.home {
+        target = target.at_home(home.clone());
+    }
+    args.env.iter().fold(target, |target, (name, value)| target.with_variable(name.clone(), value.clone()))
+}
+
+async fn row(target: &Target, scenario: Scenario, way: String, times: u32) -> Row {
+    let mut trials: Vec<Result<Trial, StageError>> = Vec::new();
+    for _ in 0..times {
+        trials.push(play(target, &scenario, &way, &Limits::default()).await);
+        // What cannot be reached once is not tried for as long again.
+        if trials.last().is_some_and(Result::is_err) {
+            break;
+        }
+    }
+    let row = Row { scenario, way, trials };
+    if !row.is_unexpressed() {
+        let words = if row.worst().is_some() { row.words() } else { row.because() };
+        say(&mut std::io::stderr(), &format!("{} by {}: {words}\n", row.scenario.name, row.way));
+    }
+    row
+}
+
+fn write(args: &Args, report: &Report) -> Result<(), String> {
+    let to_file = |file: &PathBuf, text: &str| {
+        fs::write(file, text).map_err(|error| format!("{} cannot be written: {error}", file.display()))
+    };
+    let json = || serde_json::to_string_pretty(report).map_err(|error| error.to_string());
+    if let Some(file) = &args.html {
+        to_file(file, &report.page())?;
+    }
+    if let Some(file) = &args.junit {
+        to_file(file, &report.junit(args.require))?;
+    }
+    let mut out = std::io::stdout();
+    match &args.json {
+        Some(file) if file.as_os_str() == "-" => {
+            say(&mut out, &format!("{}\n", json()?));
+            return Ok(());
+        }
+        Some(file) => to_file(file, &json()?)?,
+        None => {}
+    }
+    let is_coloured = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    say(&mut out, &if is_coloured { format!("{report:#}") } else { format!("{report}") });
+    Ok(())
+}
+
+fn say(to: &mut impl std::io::Write, text: &str) {
+    if to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_err() {
+        // Its reader is gone; the exit code says what came of it.
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not `NAME=VALUE`"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn scenario(name: &str) -> Result<Vec<Scenario>, String> {
+    let named = Scenario::named(name);
+    if named.is_empty() {
+        let all = SCENARIOS.map(|scenario| scenario.name).join(", ");
+        return Err(format!("there is no scenario `{name}`; these are: {all}"));
+    }
+    Ok(named)
+}

@@ -1,0 +1,344 @@
+//! The stage of one trial: a model, tools, a folder, and whatever the target starts.
+//!
+//! **Invariants:** no trial sees what another one has left. Nothing whose command line or environment names the stage's folder is alive
+//! once the stage is gone, also if it ignores every signal.
+
+use std::{convert::Infallible, fs, io, path::Path, time::Duration};
+
+use futures_util::future::{join_all, select};
+use safepoint_testkit::{
+    script::{Reply, ReplyFault, Script},
+    server::{Exchange, Gate, ModelServer},
+    tool_server::{ToolCall, ToolEnd, ToolServer},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    door::Setting,
+    facts::{Next, Work, WorkEnd, WorkKind},
+    scenario::Moment,
+};
+
+mod asked;
+mod error;
+mod home;
+mod processes;
+
+pub use error::StageError;
+
+use asked::{Asked, Commands};
+use error::{not_expressed, not_reached};
+use home::Home;
+use processes::Watched;
+
+/// How long a target may take to ask its model, or to begin what that asks for, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked for what begins.
+const LOOK: Duration = Duration::from_millis(10);
+/// The pause between two pieces of an answer that drips.
+const DRIP: Duration = Duration::from_millis(100);
+/// When a busy model wants to be asked again.
+const BUSY: &str = "1";
+/// The key of no provider.
+const KEY: &str = "sk-stop-test";
+/// What the model says a piece at a time.
+const STORY: &str = "once upon a time there was a stop button that stopped what it was asked to stop. ";
+/// What the model answers when it is asked again.
+const AFTERWARDS: &str = "and so it went";
+
+/// A model, tools, a folder, and what is at work there.
+pub(crate) struct Stage {
+    server: ModelServer,
+    tools: ToolServer,
+    /// The answer to the first request of the conversation, until the scene has it.
+    gate: Option<Gate>,
+    folder: TempDir,
+    home: Home,
+    /// How many requests had come when the moment was there.
+    before: usize,
+    /// What ran before the stop, by a word that the next request must have.
+    ran: Option<&'static str>,
+    processes: Vec<Watched>,
+}
+
+/// The moment that was reached. The model answers as long as this is played.
+pub(crate) struct Scene {
+    gate: Option<Gate>,
+    drips: bool,
+    /// How many pieces were sent.
+    pub(crate) pieces: usize,
+}
+
+impl Stage {
+    /// Builds a stage on which the first answer of a conversation is driven step by step. A request without tools is none of the
+    /// conversation, but of a title or such, unless the target has no tools.
+    ///
+    /// # Errors
+    /// Why this machine has no place for it.
+    pub(crate) async fn build(setting: &Setting) -> Result<Self, StageError> {
+        let unbuilt = |error: io::Error| StageError::Unbuilt(error.to_string());
+        let script = Script { repeat: true, ..Script::of([Reply::text(AFTERWARDS)]) };
+        let server = ModelServer::start(script).await.map_err(unbuilt)?;
+        let tools = ToolServer::start().await.map_err(unbuilt)?;
+        let folder = tempfile::Builder::new().prefix("stop-test-").tempdir().map_err(unbuilt)?;
+        fs::write(folder.path().join(asked::ON), "").map_err(unbuilt)?;
+        let gate = Some(if setting.is_toolless { server.gate() } else { server.gate_for(is_of_a_conversation) });
+        let own = own_variables(&server, &tools, folder.path());
+        let home = Home::build(&folder.path().join("home"), setting, own).map_err(unbuilt)?;
+        Ok(Self { server, tools, gate, folder, home, before: 0, ran: None, processes: Vec::new() })
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The variables by which a target finds its model and its tools, and what its setting adds.
+    pub(crate) fn variables(&self) -> &[(String, String)] {
+        &self.home.variables
+    }
+
+    /// Brings the target to the moment.
+    ///
+    /// # Errors
+    /// What the target did not do.
+    pub(crate) async fn reach(&mut self, moment: Moment) -> Result<Scene, StageError> {
+        if moment == Moment::AtOnce {
+            self.before = self.requests();
+            // What it asks nevertheless, its model leaves without an answer.
+            return Ok(Scene { gate: None, drips: false, pieces: 0 });
+        }
+        let mut gate = self.gate.take().expect("a stage is brought to one moment");
+        let request = timeout(PATIENCE, gate.request()).await;
+        let request = request.map_err(|_elapsed| self.unasked())?;
+        self.begin(moment, &mut gate, &request).await?;
+        self.before = self.requests();
+        let drips = moment == Moment::StreamDrips;
+        Ok(Scene { gate: Some(gate), drips, pieces: 0 })
+    }
+
+    async fn begin(&mut self, moment: Moment, gate: &mut Gate, request: &Exchange) -> Result<(), StageError> {
+        match moment {
+            Moment::AtOnce | Moment::HeadersAwaited => {}
+            Moment::StreamSilent | Moment::StreamDrips => {
+                begins(gate, request, &Reply::text(STORY.repeat(64)).paced(8, Duration::ZERO))?;
+            }
+            Moment::InArguments => {
+                let tool = asked::declared(&request.body).into_iter().next();
+                let name = tool.and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
+                let name = name.unwrap_or_else(|| "write".to_owned());
+                begins(gate, request, &Reply::call(name, json!({ "content": STORY.repeat(64) })))?;
+            }
+            Moment::Tool | Moment::ToolDeaf | Moment::Command | Moment::CommandApart | Moment::OneOfThree => {
+                let asked = Asked::of(moment, &request.body, self.folder()).map_err(not_expressed)?;
+                gate.reply(&asked.reply);
+                self.ran = Some(asked.word);
+                self.begun(&asked).await?;
+            }
+            Moment::Question => {
+                let asked = Asked::of(Moment::Command, &request.body, self.folder()).map_err(not_expressed)?;
+                gate.reply(&asked.reply);
+            }
+            Moment::Retry => {
+                let headers = vec![("retry-after".to_owned(), BUSY.to_owned())];
+                let fault = ReplyFault::Status { status: 429, body: String::new(), headers };
+                gate.reply(&Reply::default().fault(fault));
+                request.completed().await;
+            }
+            Moment::AfterEnd => {
+                gate.reply(&Reply::text(AFTERWARDS));
+                request.completed().await;
+            }
+        }
+        Ok(())
+    }
+
+    fn unasked(&self) -> StageError {
+        not_reached(match self.requests() {
+            0 => "it asked its model nothing".to_owned(),
+            asked => format!("none of its {asked} requests offers the model a tool; if it has none, say `--no-tools`"),
+        })
+    }
+
+    /// Waits until all has begun that was asked for.
+    async fn begun(&mut self, asked: &Asked) -> Result<(), StageError> {
+        let began = Instant::now();
+        loop {
+            let processes = processes::of(self.folder());
+            let (commands, calls) = (processes.len(), self.tools.calls().len());
+            if commands >= asked.commands.running && calls >= asked.calls {
+                self.processes = processes.into_iter().map(Watched::of).collect();
+                self.tools.release(asked.released);
+                join_all(self.tools.calls().iter().take(asked.released).map(ToolCall::ended)).await;
+                return Ok(());
+            }
+            if began.elapsed() > PATIENCE {
+                let Commands { running } = asked.commands;
+                let why = format!("{commands} of {running} commands and {calls} of {} calls of its model began", asked.calls);
+                return Err(not_reached(why));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// What was never asked of its model is answered like any other message from here on.
+    pub(crate) fn let_go(&mut self) {
+        if let Some(mut gate) = self.gate.take().filter(|_| self.requests() == self.before) {
+            tokio::spawn(async move {
+                gate.request().await;
+                gate.reply(&Reply::text(AFTERWARDS));
+                gate
+            });
+        }
+    }
+
+    /// Waits until all work has ended that was under way at the stop, and all that has begun since.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost: what has ended is known.
+    pub(crate) async fn quiet(&mut self) {
+        let ends = |exchange: Exchange| async move {
+            // Either leads to the same look at what became of it.
+            select(Box::pin(exchange.peer_closed()), Box::pin(exchange.completed())).await;
+        };
+        let ended = join_all(self.server.requests().into_iter().map(ends));
+        let calls = self.tools.calls();
+        let called = join_all(calls.iter().map(ToolCall::ended));
+        let gone = join_all(self.processes.iter_mut().map(Watched::gone));
+        tokio::join!(ended, called, gone);
+    }
+
+    /// All work that was under way at the stop or began after it, as it is now.
+    pub(crate) async fn work(&mut self, stop: Instant) -> Vec<Work> {
+        let mut work: Vec<Work> = self.server.requests().iter().filter_map(|exchange| of_model(exchange, stop)).collect();
+        work.extend(self.tools.calls().iter().filter_map(|call| of_tool(call, stop)));
+        for process in &mut self.processes {
+            let since = |at: Instant| at.saturating_duration_since(stop);
+            let end = process.ended().await.map_or(WorkEnd::Never, |at| WorkEnd::Cut(since(at)));
+            let words = vec![process.pid().to_string()];
+            work.push(Work { kind: WorkKind::Process, name: process.name().to_owned(), words, end });
+        }
+        work
+    }
+
+    /// How many more requests the model got after the stop.
+    pub(crate) fn asked_again(&self) -> usize {
+        self.requests() - self.before
+    }
+
+    /// What became of a message after the stop, which was answered or was not. `asked` were the requests before it.
+    pub(crate) fn next(&self, asked: usize, is_answered: bool) -> Next {
+        let later = self.server.requests().into_iter().skip(asked);
+        let mut later = later.filter(|exchange| has_text(&exchange.body)).peekable();
+        let Some(last) = later.peek().cloned() else { return Next::Silent };
+        for exchange in later {
+            if let Some(refusal) = exchange.wire.judge(&exchange.body) {
+                let words = refusal["error"]["message"].as_str().map(ToOwned::to_owned);
+                return Next::Refused(words.unwrap_or_else(|| refusal.to_string()));
+            }
+        }
+        if !is_answered {
+            return Next::Silent;
+        }
+        match self.ran {
+            Some(word) if !last.body.to_string().contains(word) => {
+                Next::CallLost("the model does not learn of the call that ran".to_owned())
+            }
+            _ => Next::Accepted,
+        }
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.server.requests().len()
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // Without this file each command ends by itself; what does not is killed, and it is looked again for what that has started.
+        if fs::remove_file(self.folder().join(asked::ON)).is_err() {
+            // The target has removed it, or the whole folder.
+        }
+        processes::end_all(self.folder());
+    }
+}
+
+impl Scene {
+    /// Has the model say what it still says. Never ends.
+    pub(crate) async fn play(&mut self) -> Infallible {
+        while let Some(gate) = self.gate.as_mut().filter(|_| self.drips)
+            && gate.send_next()
+        {
+            self.pieces += 1;
+            sleep(DRIP).await;
+        }
+        std::future::pending().await
+    }
+}
+
+/// The variables by which a target finds its model and its tools, and a home in which nothing of others is.
+fn own_variables(server: &ModelServer, tools: &ToolServer, folder: &Path) -> Vec<(String, String)> {
+    let (versioned, bare) = (server.url(), format!("http://{}", server.address()));
+    let key = || KEY.to_owned();
+    let own = [
+        ("HOME", folder.join("home").display().to_string()),
+        ("OPENAI_BASE_URL", versioned),
+        ("OPENAI_API_KEY", key()),
+        ("ANTHROPIC_BASE_URL", bare.clone()),
+        ("ANTHROPIC_API_KEY", key()),
+        ("GOOGLE_GEMINI_BASE_URL", bare),
+        ("GEMINI_API_KEY", key()),
+        ("STOP_TEST_TOOLS", tools.url()),
+        ("NO_COLOR", "1".to_owned()),
+    ];
+    own.map(|(name, value)| (name.to_owned(), value)).to_vec()
+}
+
+/// The first pieces of an answer.
+fn begins(gate: &mut Gate, request: &Exchange, reply: &Reply) -> Result<(), StageError> {
+    if !request.is_streamed() {
+        return Err(not_expressed("it asks its model for a whole answer, and not for a stream"));
+    }
+    gate.headers();
+    gate.script(reply);
+    for _ in 0..3 {
+        gate.send_next();
+    }
+    Ok(())
+}
+
+fn of_model(exchange: &Exchange, stop: Instant) -> Option<Work> {
+    let fate = exchange.fate_now();
+    let since = |at: Instant| at.saturating_duration_since(stop);
+    let end = match (fate.completed, fate.peer_closed) {
+        (Some(at), _) if at < stop => return None,
+        (Some(at), _) => WorkEnd::Whole(since(at)),
+        (None, Some(at)) => WorkEnd::Cut(since(at)),
+        (None, None) => WorkEnd::Never,
+    };
+    let words = vec!["model".to_owned()];
+    Some(Work { kind: WorkKind::Model, name: format!("{}", exchange.id + 1), words, end })
+}
+
+fn of_tool(call: &ToolCall, stop: Instant) -> Option<Work> {
+    let since = |at: Instant| at.saturating_duration_since(stop);
+    let end = match call.end() {
+        // One that is done is no work any more.
+        Some(ToolEnd::Answered(at)) if at < stop => return None,
+        Some(ToolEnd::Answered(at)) => WorkEnd::Whole(since(at)),
+        Some(ToolEnd::Closed(at)) => WorkEnd::Cut(since(at)),
+        None => WorkEnd::Never,
+    };
+    Some(Work { kind: WorkKind::Tool, name: call.name.clone(), words: vec![call.name.clone()], end })
+}
+
+/// Whether a request is of the conversation itself.
+fn is_of_a_conversation(body: &Value) -> bool {
+    !asked::declared(body).is_empty()
+}
+
+/// Whether a request holds what was asked after the stop.
+fn has_text(body: &Value) -> bool {
+    body.to_string().contains(crate::door::NEXT)
+}

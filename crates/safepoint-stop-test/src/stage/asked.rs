@@ -1,0 +1,172 @@
+//! What a model asks a target to do, and how a target is asked to run a command.
+
+use std::path::Path;
+
+use safepoint_testkit::script::Reply;
+use serde_json::{Value, json};
+
+use crate::scenario::Moment;
+
+/// The file without which no command runs on.
+pub(super) const ON: &str = "on";
+
+/// What each command has in its line.
+const MARK: &str = "stop-test-";
+
+/// The tool by which a target runs commands, as it offers it to its model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandTool {
+    name: String,
+    argument: String,
+    is_list: bool,
+    /// What else it wants as a text.
+    texts: Vec<String>,
+}
+
+/// What such a tool calls its command.
+const ARGUMENTS: [&str; 5] = ["command", "cmd", "commands", "script", "line"];
+
+impl CommandTool {
+    /// The first tool in a request, of any wire, that takes a command.
+    pub(super) fn of(request: &Value) -> Option<Self> {
+        declared(request).iter().find_map(Self::read)
+    }
+
+    fn read(tool: &Value) -> Option<Self> {
+        let schemas = ["parameters", "input_schema", "parametersJsonSchema"];
+        let schema = schemas.into_iter().map(|name| &tool[name]).find(|schema| schema["properties"].is_object())?;
+        let properties = schema["properties"].as_object()?;
+        let argument = ARGUMENTS.into_iter().find(|name| properties.contains_key(*name))?;
+        let kind = properties[argument]["type"].as_str().unwrap_or_default();
+        let is_list = kind.eq_ignore_ascii_case("array");
+        let wanted = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let is_text = |name: &&str| *name != argument && properties[*name]["type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("string"));
+        let texts = wanted.filter(|name| properties.contains_key(*name)).filter(is_text).map(ToOwned::to_owned).collect();
+        Some(Self { name: tool["name"].as_str()?.to_owned(), argument: argument.to_owned(), is_list, texts })
+    }
+
+    /// The arguments of a call that runs this line.
+    fn arguments(&self, line: &str) -> Value {
+        let command = match (self.is_list, self.argument.as_str()) {
+            (false, _) => json!(line),
+            // A list of lines, and not of the words of one.
+            (true, "commands") => json!([line]),
+            (true, _) => json!(["sh", "-c", line]),
+        };
+        let mut arguments = json!({ self.argument.as_str(): command });
+        for name in &self.texts {
+            arguments[name] = json!("it");
+        }
+        arguments
+    }
+}
+
+/// The tools that a request of any wire declares.
+pub(super) fn declared(request: &Value) -> Vec<Value> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    let of = |tool: &Value| match (tool["functionDeclarations"].as_array(), &tool["function"]) {
+        (Some(declared), _) => declared.clone(),
+        (None, function @ Value::Object(_)) => vec![function.clone()],
+        (None, _) => vec![tool.clone()],
+    };
+    tools.flat_map(of).collect()
+}
+
+/// What the model asks for so that a moment comes, and what is under way then.
+pub(super) struct Asked {
+    pub(super) reply: Reply,
+    /// Commands that run then.
+    pub(super) commands: Commands,
+    /// Calls of the stage's own tools that have begun then, and how many of these, the first, are released.
+    pub(super) calls: usize,
+    pub(super) released: usize,
+    /// What a history has that holds one of these calls.
+    pub(super) word: &'static str,
+}
+
+/// Commands, as they are seen.
+#[derive(Clone, Copy)]
+pub(super) struct Commands {
+    pub(super) running: usize,
+}
+
+/// The stage's own tools: one is given the target's way to cancel, the other is not.
+const TOOL: &str = "work";
+const TOOL_DEAF: &str = "deaf";
+
+impl Asked {
+    /// What is asked of a target with these tools.
+    ///
+    /// # Errors
+    /// Which tool it does not offer.
+    pub(super) fn of(moment: Moment, request: &Value, folder: &Path) -> Result<Self, &'static str> {
+        let tool = CommandTool::of(request);
+        match moment {
+            Moment::Tool => Self::calls(request, TOOL, 1),
+            Moment::ToolDeaf => Self::calls(request, TOOL_DEAF, 1),
+            Moment::OneOfThree => match &tool {
+                Some(tool) => Ok(Self::commands(tool, &["echo done".to_owned(), waits(folder), waits(folder)], 2)),
+                None => Self::calls(request, TOOL, 3),
+            },
+            Moment::CommandApart => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits_apart(folder)], 2)),
+            _ => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits(folder)], 1)),
+        }
+    }
+
+    fn calls(request: &Value, name: &'static str, calls: usize) -> Result<Self, &'static str> {
+        if !declared(request).iter().any(|tool| tool["name"] == name) {
+            return Err("it has no tool of the test's own");
+        }
+        let reply = (0..calls).fold(Reply::default(), |reply, _| reply.and_call(name, json!({ "what": "it" })));
+        Ok(Self { reply, commands: Commands { running: 0 }, calls, released: calls / 2, word: name })
+    }
+
+    fn commands(tool: &CommandTool, lines: &[String], running: usize) -> Self {
+        let ask = |reply: Reply, line: &String| reply.and_call(tool.name.as_str(), tool.arguments(line));
+        let reply = lines.iter().fold(Reply::default(), ask);
+        Self { reply, commands: Commands { running }, calls: 0, released: 0, word: MARK }
+    }
+}
+
+const NO_COMMANDS: &str = "it offers its model no tool that runs a command";
+
+/// A line that runs until its folder has no file [`ON`] any more. Its processes are known by that name.
+fn waits(folder: &Path) -> String {
+    format!("while [ -e {}/{ON} ]; do sleep 0.05; done", folder.display())
+}
+
+/// The same, with a process that has left its session and ignores what asks it to end.
+fn waits_apart(folder: &Path) -> String {
+    let line = waits(folder);
+    format!("setsid sh -c 'trap \"\" INT TERM HUP; {line}' & {line}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_that_takes_a_command_is_found_on_each_wire() {
+        let schema = json!({"type": "object", "properties": {"command": {"type": "string"}}});
+        let other = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+        let wires = [
+            json!({"tools": [{"function": {"name": "read", "parameters": other}}, {"function": {"name": "sh", "parameters": schema}}]}),
+            json!({"tools": [{"name": "read", "input_schema": other}, {"name": "sh", "input_schema": schema}]}),
+            json!({"tools": [{"type": "function", "name": "sh", "parameters": schema}]}),
+            json!({"tools": [{"functionDeclarations": [{"name": "read", "parameters": other}, {"name": "sh", "parameters": schema}]}]}),
+        ];
+        for request in wires {
+            let tool = CommandTool::of(&request).unwrap();
+            assert_eq!((&*tool.name, tool.arguments("ls")), ("sh", json!({"command": "ls"})), "{request}");
+        }
+        assert_eq!(CommandTool::of(&json!({"tools": [{"name": "read", "input_schema": other}]})), None);
+        assert_eq!(CommandTool::of(&json!({})), None);
+    }
+
+    #[test]
+    fn a_command_that_is_a_list_of_words_is_one_of_a_shell() {
+        let schema = json!({"properties": {"command": {"type": "array"}}});
+        let tool = CommandTool::of(&json!({"tools": [{"name": "shell", "parameters": schema}]})).unwrap();
+        assert_eq!(tool.arguments("a b"), json!({"command": ["sh", "-c", "a b"]}));
+    }
+}

@@ -1,0 +1,144 @@
+//! The processes of a trial: those whose command line or environment names its folder, wherever they have gone.
+
+use std::{
+    fs,
+    path::Path,
+    thread,
+    time::{Duration, Instant as StdInstant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use super::asked::ON;
+
+/// How often it is looked whether a process is there: well within what the judge takes for one moment.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long what is left may take to die.
+const DYING: Duration = Duration::from_secs(5);
+
+/// A process that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pid: i32,
+    /// When it began, by the kernel: a later process with its number has another one.
+    start: u64,
+    line: String,
+}
+
+/// A process that is watched until it is gone.
+pub(super) struct Watched {
+    pid: i32,
+    name: String,
+    task: Option<JoinHandle<Instant>>,
+    ended: Option<Instant>,
+}
+
+impl Watched {
+    pub(super) fn of(seen: Seen) -> Self {
+        let apart = if seen.line.contains("trap ") { " in another session" } else { "" };
+        let name = format!("command{apart}, {}", seen.pid);
+        Self { pid: seen.pid, name, task: Some(tokio::spawn(gone(seen))), ended: None }
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Waits until it is gone.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn gone(&mut self) {
+        if let Some(task) = &mut self.task {
+            self.ended = task.await.ok();
+            self.task = None;
+        }
+    }
+
+    /// When it ended, if it has.
+    pub(super) async fn ended(&mut self) -> Option<Instant> {
+        if self.task.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.gone().await;
+        }
+        self.ended
+    }
+}
+
+async fn gone(seen: Seen) -> Instant {
+    while start(seen.pid) == Some(seen.start) {
+        sleep(LOOK).await;
+    }
+    Instant::now()
+}
+
+/// The live commands of a folder: the shells that wait for its file, and not what they start for a moment.
+pub(super) fn of(folder: &Path) -> Vec<Seen> {
+    let mark = format!("[ -e {} ]", folder.join(ON).display());
+    all()
+        .filter_map(|pid| Some((pid, line(pid)?)))
+        .filter(|(_, line)| is_a_command(line, &mark))
+        .filter_map(seen)
+        .collect()
+}
+
+/// Whether this is a shell of a command itself, and neither what starts that shell nor one that holds it in an argument of its own.
+fn is_a_command(line: &str, mark: &str) -> bool {
+    line.contains(mark) && !line.starts_with("setsid ")
+}
+
+fn seen((pid, line): (i32, String)) -> Option<Seen> {
+    Some(Seen { pid, start: start(pid)?, line })
+}
+
+/// Ends all that names this folder, and waits until it is dead.
+pub(super) fn end_all(folder: &Path) {
+    let mark = folder.display().to_string();
+    let ours = i32::try_from(std::process::id()).unwrap_or_default();
+    let names = |pid: i32| {
+        let told = line(pid).is_some_and(|line| line.contains(&mark));
+        told || fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|all| String::from_utf8_lossy(&all).contains(&mark))
+    };
+    let began = StdInstant::now();
+    loop {
+        let left: Vec<i32> =
+            all().filter(|pid| *pid != ours && start(*pid).is_some() && names(*pid)).collect();
+        if left.is_empty() || began.elapsed() > DYING {
+            return;
+        }
+        for pid in left.into_iter().filter_map(Pid::from_raw) {
+            if kill_process(pid, Signal::KILL).is_err() {
+                // It is gone, or is somebody else's.
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn all() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The command line of a process, its words separated by spaces.
+fn line(pid: i32) -> Option<String> {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&line).replace('\0', " "))
+}
+
+/// When a live process began; none if it is gone, or only its parent has not noticed that yet.
+fn start(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let is_dead = matches!(*fields.first()?, "Z" | "X" | "x");
+    fields.get(19)?.parse().ok().filter(|_| !is_dead)
+}

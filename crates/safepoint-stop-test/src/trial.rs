@@ -1,0 +1,151 @@
+//! One trial: a target is brought to a moment, stopped, watched, and asked something else.
+
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use serde::Serialize;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    claims::Claims,
+    door::{Started, Target, Told},
+    facts::{Facts, Next},
+    judge::{Judged, Limits, judge},
+    scenario::{Moment, Scenario},
+    stage::{Scene, Stage, StageError},
+};
+
+/// What came of one trial.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// What was so.
+    pub facts: Facts,
+    /// What was said.
+    pub claims: Claims,
+    /// The verdict.
+    pub judged: Judged,
+}
+
+/// How long it is watched whether work that ends late ends, beyond what counts as late.
+const BEYOND: Duration = Duration::from_millis(250);
+/// How long it is watched at least once a caller has control, so that what begins again is seen.
+const AFTER: Duration = Duration::from_millis(300);
+
+/// Stops a target once, at the moment of a scenario, in this way.
+///
+/// # Errors
+/// Why the target was not brought there: then nothing is said about its stop.
+///
+/// # Cancel safety
+/// What the target had started is ended.
+pub async fn play(target: &Target, scenario: &Scenario, way: &str, limits: &Limits) -> Result<Trial, StageError> {
+    if let Some(why) = target.lacks(scenario.moment) {
+        return Err(StageError::NotExpressed(why.to_owned()));
+    }
+    let mut stage = target.stage().await?;
+    let mut started = target.start(&stage, scenario.moment).await?;
+    let mut scene = reach(&mut stage, &mut *started, scenario.moment).await?;
+    let before = scene.pieces;
+    let stop = Instant::now();
+    for _ in 0..scenario.stops {
+        started.stop(way).await?;
+    }
+    let watched = Box::pin(watch((&mut stage, &mut *started), (scenario.moment, stop), limits));
+    let told = match select(watched, Box::pin(scene.play())).await {
+        Either::Left((told, _)) => told,
+        Either::Right((never, _)) => match never {},
+    };
+    let (work, asked_again, pieces_after) = (stage.work(stop).await, stage.asked_again(), scene.pieces - before);
+    let watched = stop.elapsed();
+    let crash = started.crash();
+    let next = if crash.is_some() {
+        Next::NotSent("it is gone".to_owned())
+    } else if told.is_none() {
+        Next::NotSent("its caller had no control".to_owned())
+    } else {
+        let asked = stage.requests();
+        stage.let_go();
+        started.next().await.map_or_else(Next::NotSent, |is_answered| stage.next(asked, is_answered))
+    };
+    let facts = Facts { work, asked_again, pieces_after, next, crash, watched };
+    let claims = told.map_or_else(Claims::default, |told| Claims {
+        free: Some(told.at.saturating_duration_since(stop)),
+        says: told.says,
+        named: told.named,
+    });
+    let judged = judge(&facts, &claims, limits);
+    Ok(Trial { facts, claims, judged })
+}
+
+/// Brings the target to the moment, if its turn does not end before.
+async fn reach(stage: &mut Stage, started: &mut dyn Started, moment: Moment) -> Result<Scene, StageError> {
+    let reached = stage.reach(moment);
+    if moment == Moment::AtOnce {
+        return reached.await;
+    }
+    let first = match select(Box::pin(reached), started.told()).await {
+        Either::Left((scene, _)) => Ok(scene?),
+        Either::Right((told, _)) => Err(told),
+    };
+    let scene = first.map_err(|told| too_early(started, &told))?;
+    match moment {
+        Moment::AfterEnd => {
+            let told = timeout(PATIENCE, started.told()).await;
+            told.map_err(|_elapsed| not_reached("its turn does not end"))?;
+        }
+        Moment::Question => {
+            let asked = timeout(PATIENCE, started.questioned()).await;
+            asked.map_err(|_elapsed| not_reached("it runs a command without a question"))?;
+        }
+        Moment::Retry => {
+            let gives_up = timeout(AFTER, started.told()).await;
+            if let Ok(told) = gives_up {
+                return Err(too_early(started, &told));
+            }
+        }
+        _ => {}
+    }
+    Ok(scene)
+}
+
+/// How long a target may take to what the moment still needs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until the caller has control back, and then until all work has ended or would be said not to end.
+async fn watch(
+    (stage, started): (&mut Stage, &mut dyn Started),
+    (moment, stop): (Moment, Instant),
+    limits: &Limits,
+) -> Option<Told> {
+    let left = limits.hang.saturating_sub(stop.elapsed());
+    // What is over before a stop has given its caller control before it, too.
+    let told = match moment {
+        Moment::AfterEnd => Told { at: stop, ..Told::now(crate::claims::Said::Nothing) },
+        _ => timeout(left, started.told()).await.ok()?,
+    };
+    let seen = async {
+        match moment {
+            // Whether it asks again is only known when that would be late.
+            Moment::Retry => std::future::pending().await,
+            _ => {
+                sleep(AFTER).await;
+                stage.quiet().await;
+            }
+        }
+    };
+    if timeout(limits.late + BEYOND, seen).await.is_err() {
+        // What did not end is looked at next.
+    }
+    Some(told)
+}
+
+fn too_early(started: &mut dyn Started, told: &Told) -> StageError {
+    match started.crash() {
+        Some(crash) => not_reached(&format!("it ended before the moment came: {crash}")),
+        None => not_reached(&format!("its turn was over before the moment came, and said {}", told.says)),
+    }
+}
+
+fn not_reached(why: &str) -> StageError {
+    StageError::NotReached(why.to_owned())
+}

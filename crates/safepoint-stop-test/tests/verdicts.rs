@@ -1,0 +1,148 @@
+//! The reference agents, whose stops have known verdicts: an instrument that cannot say *lies* proves nothing by saying *ends*.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use safepoint_testkit::wait;
+use serde_json::Value;
+
+/// Runs the test against a reference agent, and returns what it saw as JSON.
+fn seen(target: &str, args: &[&str]) -> Value {
+    let output = run(target, &[args, &["--json", "-", "--times", "1"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+fn run(target: &str, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stop-test"));
+    command.arg(target).args(args).output().unwrap()
+}
+
+fn adapter(manner: &str) -> String {
+    format!("adapter:{} adapter {manner}", env!("CARGO_BIN_EXE_stop-test-reference"))
+}
+
+fn program(manner: &str) -> String {
+    format!("program:{} program {manner}", env!("CARGO_BIN_EXE_stop-test-reference"))
+}
+
+/// The verdict of each row, by scenario.
+fn verdicts(seen: &Value) -> Vec<(String, String)> {
+    let row = |row: &Value| {
+        let verdict = row["trials"][0]["judged"]["judged"]["verdict"].as_str().unwrap_or("none");
+        (row["scenario"]["name"].as_str().unwrap().to_owned(), verdict.to_owned())
+    };
+    seen["rows"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn assert_each(seen: &Value, but: &[(&str, &str)], verdict: &str) {
+    let rows = verdicts(seen);
+    assert!(!rows.is_empty(), "{seen:#}");
+    for (scenario, found) in rows {
+        let wanted = but.iter().find(|(name, _)| *name == scenario).map_or(verdict, |(_, other)| other);
+        assert_eq!(found, wanted, "{scenario}: {seen:#}");
+    }
+}
+
+const NONE: (&str, &str) = ("question", "none");
+const OVER: (&str, &str) = ("after-end", "ends");
+/// What a stop of the model's own waiting leaves nothing of.
+const RETRY: (&str, &str) = ("retry", "ends");
+
+/// S14.3: each verdict is given to the agent that deserves it, at every moment that it can be brought to.
+#[test]
+fn each_reference_agent_has_its_verdict() {
+    let none_left = ("at-once", "ends");
+    for (manner, but, verdict) in [
+        ("ends", vec![NONE], "ends"),
+        ("ends-late", vec![NONE, OVER, RETRY, none_left], "ends-late"),
+        ("says-so", vec![NONE, OVER, RETRY, none_left], "says-so"),
+        ("lets-go", vec![NONE, OVER, RETRY, none_left], "lets-go"),
+        ("lies", vec![NONE, OVER, RETRY, none_left], "lies"),
+    ] {
+        let seen = seen(&adapter(manner), &[]);
+        // Whether it had asked its model when the stop came at once, is luck; what its stop does is not.
+        let rows = verdicts(&seen);
+        let at_once = rows.iter().find(|(name, _)| name == "at-once").map(|(_, found)| found.clone()).unwrap();
+        assert!(at_once == "ends" || at_once == verdict, "{manner}: {at_once}");
+        let but: Vec<_> = but.into_iter().filter(|(name, _)| *name != "at-once").chain([("at-once", &*at_once)]).collect();
+        assert_each(&seen, &but, verdict);
+    }
+}
+
+/// S14.3: a caller that never has control, an agent that dies, and a history that is refused are each *breaks*.
+#[test]
+fn an_agent_that_cannot_go_on_breaks() {
+    const ONE: [&str; 4] = ["--only", "tool", "--only", "command"];
+    for manner in ["hangs", "crashes", "forgets"] {
+        assert_each(&seen(&adapter(manner), &ONE), &[], "breaks");
+    }
+    assert_each(&seen(&adapter("goes-on"), &["--only", "tool"]), &[], "goes-on");
+}
+
+/// S14.3: a program is judged by its processes and its exit, and its commands by theirs.
+#[test]
+fn a_program_is_judged_by_what_its_signals_end() {
+    const ONE: [&str; 6] = ["--only", "command-apart", "--only", "stream-silent", "--way", "sigterm"];
+    assert_each(&seen(&program("ends"), &ONE), &[], "ends");
+    // Its connection ends with its process, and what it has started does not.
+    assert_each(&seen(&program("lies"), &ONE), &[("stream-silent", "ends")], "lies");
+    assert_each(&seen(&program("lets-go"), &ONE), &[("stream-silent", "ends")], "lets-go");
+    assert_each(&seen(&program("crashes"), &ONE), &[], "breaks");
+}
+
+/// S14.5: what is written to a file says the same as the exit.
+#[test]
+fn the_exit_says_whether_it_is_as_good_as_required() {
+    let folder = tempfile::tempdir().unwrap();
+    let junit = folder.path().join("junit.xml");
+    let page = folder.path().join("page.html");
+    let files = ["--junit", junit.to_str().unwrap(), "--html", page.to_str().unwrap()];
+    let code = |manner, require| {
+        let only = ["--only", "tool", "--times", "1", "--require", require];
+        run(&adapter(manner), &[&only[..], &files[..]].concat()).status.code()
+    };
+    assert_eq!(code("lies", "ends"), Some(1));
+    let written = fs::read_to_string(&junit).unwrap();
+    assert!(written.contains("failures=\"1\"") && written.contains("<failure message=\"lies\">"), "{written}");
+    let written = fs::read_to_string(&page).unwrap();
+    assert!(written.contains("<svg") && written.contains("the tool `work`"), "{written}");
+    assert_eq!(code("lies", "lies"), Some(0));
+    assert_eq!(code("ends", "ends"), Some(0));
+    assert_eq!(run("nothing", &[]).status.code(), Some(2));
+    assert_eq!(run("adapter:/nowhere", &["--only", "tool"]).status.code(), Some(3));
+}
+
+/// S14.6: a target that floods or speaks no protocol ends in its time, with the reason.
+#[test]
+fn a_target_that_writes_garbage_or_floods_is_not_waited_for() {
+    let output = run(&adapter("floods"), &["--only", "tool", "--times", "1"]);
+    assert_eq!(output.status.code(), Some(3), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_each(&seen(&adapter("garbles"), &["--only", "tool"]), &[], "lies");
+}
+
+/// S14.6: the test itself can be stopped, and leaves nothing.
+#[test]
+fn an_interrupted_test_leaves_no_process_and_no_file() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stop-test"));
+    command.arg(adapter("goes-on")).args(["--only", "command-apart"]).env("TMPDIR", place.path());
+    let test = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    wait::until("the commands run", || lines_with(place.path()) >= 2);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&test), rustix::process::Signal::INT).unwrap();
+    let output = test.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("all that was started has been ended"));
+    assert_eq!(lines_with(place.path()), 0);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+/// Processes whose command line names this place.
+fn lines_with(place: &Path) -> usize {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| String::from_utf8_lossy(line).contains(&place.display().to_string())).count()
+}
