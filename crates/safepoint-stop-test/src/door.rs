@@ -1,9 +1,9 @@
 //! Doors: how a target is started, asked something, stopped, and how its caller gets control back.
 
-use std::{fmt, path::PathBuf, process::Stdio, str::FromStr};
+use std::{fmt, path::PathBuf, str::FromStr};
 
 use futures_util::future::BoxFuture;
-use tokio::{process::Command, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     claims::Said,
@@ -16,6 +16,7 @@ mod acp;
 mod adapter;
 mod http;
 mod lines;
+mod process;
 mod program;
 
 /// A target and the door to it, as it is named on the command line: `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`.
@@ -97,6 +98,9 @@ pub(crate) trait Started: Send {
 
     /// How it ended without being asked to, if it did.
     fn crash(&mut self) -> Option<String>;
+
+    /// The last of what it wrote for a reader.
+    fn words(&self) -> String;
 }
 
 /// What is asked first.
@@ -194,20 +198,11 @@ impl fmt::Display for Target {
     }
 }
 
-/// The command of a target in its stage's folder: it replaces the shell that reads it, so that a signal reaches it, and is the first of
-/// a group of processes, as a terminal would start it.
-fn command(line: &str, stage: &Stage) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", &format!("exec {line} \"$@\""), "sh"]);
-    command.current_dir(stage.folder()).envs(stage.variables().iter().cloned()).kill_on_drop(true).process_group(0);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command
-}
-
-fn not_started(error: &std::io::Error) -> StageError {
-    StageError::NotStarted(error.to_string())
-}
-
 fn no_such_way(way: &str) -> StageError {
     StageError::NotExpressed(format!("its door has no way `{way}`"))
+}
+
+/// What a target wrote for a reader, as the end of a sentence.
+pub(crate) fn wrote(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!("; it wrote: {words}") }
 }

@@ -109,9 +109,9 @@ impl Stage {
             // What it asks nevertheless, its model leaves without an answer.
             return Ok(Scene { gate: None, drips: false, pieces: 0 });
         }
-        let mut gate = self.gate.take().expect("a stage is brought to one moment");
-        let request = timeout(PATIENCE, gate.request()).await;
-        let request = request.map_err(|_elapsed| self.unasked())?;
+        let waits = self.gate.as_mut().expect("a stage is brought to one moment").request();
+        let Ok(request) = timeout(PATIENCE, waits).await else { return Err(self.unasked()) };
+        let mut gate = self.gate.take().expect("it was there");
         self.begin(moment, &mut gate, &request).await?;
         self.before = self.requests();
         let drips = moment == Moment::StreamDrips;
@@ -155,9 +155,15 @@ impl Stage {
     }
 
     fn unasked(&self) -> StageError {
-        not_reached(match self.requests() {
+        not_reached(self.unseen().unwrap_or_default())
+    }
+
+    /// Why no request of the conversation was seen, if none was.
+    pub(crate) fn unseen(&self) -> Option<String> {
+        let _waits = self.gate.as_ref()?;
+        Some(match self.requests() {
             0 => "it asked its model nothing".to_owned(),
-            asked => format!("none of its {asked} requests offers the model a tool; if it has none, say `--no-tools`"),
+            asked => format!("none of its requests, {asked} in all, offers its model a tool; if it has none, say `--no-tools`"),
         })
     }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     claims::Claims,
-    door::{Started, Target, Told},
+    door::{Started, Target, Told, wrote},
     facts::{Facts, Next},
     judge::{Judged, Limits, judge},
     scenario::{Moment, Scenario},
@@ -87,7 +87,11 @@ async fn reach(stage: &mut Stage, started: &mut dyn Started, moment: Moment) -> 
         Either::Left((scene, _)) => Ok(scene?),
         Either::Right((told, _)) => Err(told),
     };
-    let scene = first.map_err(|told| too_early(started, &told))?;
+    let scene = match (first, stage.unseen()) {
+        (Ok(scene), _) => scene,
+        (Err(_), Some(unseen)) => return Err(not_reached(&format!("{unseen}{}", wrote(&started.words())))),
+        (Err(told), None) => return Err(too_early(started, &told)),
+    };
     match moment {
         Moment::AfterEnd => {
             let told = timeout(PATIENCE, started.told()).await;
@@ -140,9 +144,10 @@ async fn watch(
 }
 
 fn too_early(started: &mut dyn Started, told: &Told) -> StageError {
+    let wrote = wrote(&started.words());
     match started.crash() {
-        Some(crash) => not_reached(&format!("it ended before the moment came: {crash}")),
-        None => not_reached(&format!("its turn was over before the moment came, and said {}", told.says)),
+        Some(crash) => not_reached(&format!("it ended before the moment came: {crash}{wrote}")),
+        None => not_reached(&format!("its turn was over before the moment came, and said {}{wrote}", told.says)),
     }
 }
 

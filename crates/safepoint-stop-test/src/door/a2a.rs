@@ -4,16 +4,15 @@ use std::{net::TcpListener, time::Duration};
 
 use futures_util::future::{BoxFuture, Either, select};
 use serde_json::{Value, json};
-use tokio::{
-    process::Child,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::{Instant, sleep, timeout};
 use url::Url;
 
 use super::{
-    FIRST, NEXT, Started, Told, command,
+    FIRST, NEXT, Started, Told,
     http::{Events, get, post},
-    no_such_way, not_started,
+    no_such_way,
+    process::{Process, command},
+    wrote,
 };
 use crate::{
     claims::Said,
@@ -32,7 +31,7 @@ const GONE: &str = "reader-gone";
 
 /// A server that answers a message.
 pub(super) struct A2a {
-    child: Child,
+    process: Process,
     address: Url,
     is_one: bool,
     /// The stream of the message, until its reader is gone.
@@ -51,10 +50,11 @@ impl A2a {
     pub(super) async fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
         let port = free_port().map_err(|error| StageError::Unbuilt(error.to_string()))?;
         let mut command = command(line, stage);
-        let child = command.env("PORT", port.to_string()).spawn().map_err(|error| not_started(&error))?;
+        command.env("PORT", port.to_string());
+        let process = Process::start(command)?;
         let base: Url = format!("http://127.0.0.1:{port}/").parse().expect("it is a URL");
         let mut a2a = Self {
-            child,
+            process,
             address: base.clone(),
             is_one: false,
             stream: None,
@@ -81,8 +81,9 @@ impl A2a {
                     return Ok(card);
                 }
             }
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(StageError::NotStarted(format!("it ended before it listened: {status}")));
+            if let Ok(Some(status)) = self.process.child.try_wait() {
+                let wrote = wrote(&self.process.words());
+                return Err(StageError::NotStarted(format!("it ended before it listened: {status}{wrote}")));
             }
             sleep(LOOK).await;
         }
@@ -222,7 +223,11 @@ impl Started for A2a {
     }
 
     fn crash(&mut self) -> Option<String> {
-        Some(self.child.try_wait().ok()??.to_string())
+        Some(self.process.child.try_wait().ok()??.to_string())
+    }
+
+    fn words(&self) -> String {
+        self.process.words()
     }
 }
 

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::{FIRST, NEXT, Started, Told, lines::Lines, no_such_way};
+use super::{FIRST, NEXT, Started, Told, lines::Lines, no_such_way, wrote};
 use crate::{
     claims::Said,
     stage::{Stage, StageError},
@@ -74,7 +74,8 @@ impl Acp {
         self.request(method, params).await;
         let Some(answer) = self.answer().await else {
             let end = self.lines.end().await;
-            return Err(StageError::NotStarted(format!("it ended before it answered `{method}`: {end}")));
+            let wrote = wrote(&self.lines.words());
+            return Err(StageError::NotStarted(format!("it ended before it answered `{method}`: {end}{wrote}")));
         };
         match answer.get("result") {
             Some(result) => Ok(result.clone()),
@@ -193,6 +194,10 @@ impl Started for Acp {
 
     fn crash(&mut self) -> Option<String> {
         self.crash.clone()
+    }
+
+    fn words(&self) -> String {
+        self.lines.words()
     }
 }
 

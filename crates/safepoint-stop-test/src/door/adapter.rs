@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{FIRST, NEXT, Started, Told, lines::Lines};
+use super::{FIRST, NEXT, Started, Told, lines::Lines, wrote};
 use crate::{
     claims::Said,
     stage::{Stage, StageError},
@@ -38,12 +38,14 @@ impl Adapter {
     pub(super) async fn open(line: &str, stage: &Stage) -> Result<Self, StageError> {
         let mut lines = Lines::start(line, stage)?;
         let ready = timeout(PATIENCE, ready(&mut lines)).await;
-        let not_ready = |why: &str| StageError::NotStarted(format!("the adapter {why} before it was ready"));
-        let Ok(ready) = ready else { return Err(not_ready("said nothing for too long")) };
-        let Some(ready) = ready else { return Err(not_ready(&format!("ended ({})", lines.end().await))) };
+        let Ok(ready) = ready else { return Err(not_ready("said nothing for too long", &lines)) };
+        let Some(ready) = ready else {
+            let why = format!("ended ({})", lines.end().await);
+            return Err(not_ready(&why, &lines));
+        };
         let ways: Vec<String> = serde_json::from_value(ready["stops"].clone()).unwrap_or_default();
         if ways.is_empty() {
-            return Err(not_ready("named no way to stop it"));
+            return Err(not_ready("named no way to stop it", &lines));
         }
         Ok(Self { lines, ways, crash: None })
     }
@@ -62,6 +64,10 @@ impl Adapter {
             }
         }
     }
+}
+
+fn not_ready(why: &str, lines: &Lines) -> StageError {
+    StageError::NotStarted(format!("the adapter {why} before it was ready{}", wrote(&lines.words())))
 }
 
 async fn ready(lines: &mut Lines) -> Option<Value> {
@@ -122,5 +128,9 @@ impl Started for Adapter {
 
     fn crash(&mut self) -> Option<String> {
         self.crash.clone()
+    }
+
+    fn words(&self) -> String {
+        self.lines.words()
     }
 }

@@ -5,11 +5,11 @@ use std::{process::Stdio, time::Duration};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{Child, ChildStdin, ChildStdout},
+    process::{ChildStdin, ChildStdout},
     time::timeout,
 };
 
-use super::{command, not_started};
+use super::process::{Process, command};
 use crate::stage::{Stage, StageError};
 
 /// The longest line that is read: whatever says more in one speaks no protocol.
@@ -19,7 +19,7 @@ const DYING: Duration = Duration::from_secs(2);
 
 /// The process, and both ends.
 pub(super) struct Lines {
-    child: Child,
+    process: Process,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     /// What of the next line was read.
@@ -29,11 +29,11 @@ pub(super) struct Lines {
 impl Lines {
     pub(super) fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
         let mut command = command(line, stage);
-        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = spawned.map_err(|error| not_started(&error))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = Process::start(command)?;
+        let (input, output) = (process.child.stdin.take(), process.child.stdout.take());
         let output = BufReader::new(output.expect("it was asked for"));
-        Ok(Self { child, input, output, read: Vec::new() })
+        Ok(Self { process, input, output, read: Vec::new() })
     }
 
     /// Writes a line, if the process still reads.
@@ -70,9 +70,14 @@ impl Lines {
         }
     }
 
+    /// The last of what it wrote for a reader.
+    pub(super) fn words(&self) -> String {
+        self.process.words()
+    }
+
     /// How it ended, once its output is closed.
     pub(super) async fn end(&mut self) -> String {
-        match timeout(DYING, self.child.wait()).await {
+        match timeout(DYING, self.process.child.wait()).await {
             Ok(Ok(status)) => status.to_string(),
             Ok(Err(error)) => error.to_string(),
             Err(_elapsed) => "its output is closed, or has a line without an end".to_owned(),

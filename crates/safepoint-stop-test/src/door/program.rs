@@ -4,9 +4,12 @@ use std::process::ExitStatus;
 
 use futures_util::future::BoxFuture;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tokio::{process::Child, time::Instant};
+use tokio::time::Instant;
 
-use super::{FIRST, Started, Told, command, no_such_way, not_started};
+use super::{
+    FIRST, Started, Told, no_such_way,
+    process::{Process, command},
+};
 use crate::{
     claims::Said,
     stage::{Stage, StageError},
@@ -14,7 +17,7 @@ use crate::{
 
 /// A program that was started.
 pub(super) struct Program {
-    child: Child,
+    process: Process,
     /// Which signals it was sent.
     sent: Vec<Signal>,
     ended: Option<(Instant, ExitStatus)>,
@@ -42,13 +45,14 @@ pub(super) fn ways() -> Vec<String> {
 
 impl Program {
     pub(super) fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
-        let child = command(line, stage).arg(FIRST).spawn().map_err(|error| not_started(&error))?;
-        Ok(Self { child, sent: Vec::new(), ended: None })
+        let mut command = command(line, stage);
+        command.arg(FIRST);
+        Ok(Self { process: Process::start(command)?, sent: Vec::new(), ended: None })
     }
 
     fn send(&mut self, way: &Way) {
         self.sent.push(way.signal);
-        let pid = self.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pid = self.process.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         let send = if way.is_of_terminal { kill_process_group } else { kill_process };
         if pid.is_some_and(|pid| send(pid, way.signal).is_err()) {
             // It has ended meanwhile: that is what is seen next.
@@ -69,7 +73,7 @@ impl Started for Program {
         Box::pin(async move {
             let (at, status) = match self.ended {
                 Some(ended) => ended,
-                None => match self.child.wait().await {
+                None => match self.process.child.wait().await {
                     Ok(status) => *self.ended.insert((Instant::now(), status)),
                     // It is a child of this process, and nothing else waits for it.
                     Err(_) => std::future::pending().await,
@@ -88,6 +92,10 @@ impl Started for Program {
         let signal = self.ended?.1.signal()?;
         let is_sent = self.sent.iter().any(|sent| sent.as_raw() == signal);
         (!is_sent).then(|| format!("signal {signal}"))
+    }
+
+    fn words(&self) -> String {
+        self.process.words()
     }
 }
 
