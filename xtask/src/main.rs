@@ -48,6 +48,7 @@ cargo xtask RECIPE
   fuzz           the fuzz targets, a minute each; --smoke, or without cargo-fuzz and nightly, under proptest
   peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped. --all: also the
                  agents that CI has no time for; --times N: their stops N times; --agent NAME: only that
+  stop-table     by hand: what the stop of each target does, into docs/stops.md; with names, only of these; --table: only the table
   soak           by hand: 10 minutes of 500 sessions of a server that is killed; --minutes N, --sessions N, --seed N
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
 
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::fuzz(&rest),
         "soak" => soak::soak(&rest),
         "peers" => peers::Wanted::of(&rest).and_then(|wanted| peers::peers(&wanted)),
+        "stop-table" => peers::stop_table(&rest),
         "watched" => watched::watched(&rest),
         "picture" => picture::draw(&rest),
         "" | "help" | "--help" => {

@@ -21,6 +21,7 @@ mod scenarios;
 mod sdks;
 mod server;
 mod serving;
+mod stops;
 
 use std::{
     path::{Path, PathBuf},
@@ -30,6 +31,8 @@ use std::{
 use anyhow::{Context as _, bail};
 
 use crate::{optional, source};
+
+pub(crate) use self::stops::stop_table;
 
 use self::{facts::Stops, scenarios::SCENARIOS, serving::Serving};
 
@@ -139,7 +142,7 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
@@ -151,6 +154,7 @@ const KINDS: [Kind; 13] = [
     ("a2a-server", |binary, tally, _| a2a_server::peers(binary, tally)),
     ("mcp-server", |binary, tally, _| mcp_server::peers(binary, tally)),
     ("editors", |binary, tally, _| editors::peers(binary, tally)),
+    ("stops", |binary, tally, _| stops::ours(binary, tally)),
     ("otel", |binary, tally, _| otel::peers(binary, tally)),
     ("restate", |_, tally, _| restate::peers(tally)),
 ];

@@ -43,6 +43,8 @@ pub(crate) struct Setting {
     pub(crate) home: Option<PathBuf>,
     /// Variables of its environment.
     pub(crate) variables: Vec<(String, String)>,
+    /// Headers of each request to it.
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 /// The doors that there are. Exhaustive: each is a way to start, to stop and to be told.
@@ -130,24 +132,32 @@ impl Target {
         self
     }
 
+    /// The same target; each request to it has this header.
+    #[must_use]
+    pub fn with_header(mut self, name: String, value: String) -> Self {
+        self.setting.headers.push((name, value));
+        self
+    }
+
     /// The ways to stop it that its door offers.
     ///
     /// # Errors
-    /// Why the target cannot be started: a library's adapter says how it is stopped.
+    /// Why the target cannot be started, which is tried: a library's adapter says how it is stopped.
     ///
     /// # Cancel safety
     /// What was started is ended.
     pub async fn ways(&self) -> Result<Vec<String>, StageError> {
         let owned = |ways: &[&str]| ways.iter().map(|way| (*way).to_owned()).collect();
-        match self.door {
-            DoorKind::Program => Ok(program::ways()),
-            DoorKind::Acp => Ok(owned(&acp::WAYS)),
-            DoorKind::A2a => Ok(owned(&a2a::WAYS)),
-            DoorKind::Adapter => {
-                let stage = self.stage().await?;
-                Ok(adapter::Adapter::open(&self.command, &stage).await?.ways())
-            }
+        let stage = self.stage().await?;
+        if self.door == DoorKind::Adapter {
+            return Ok(adapter::Adapter::open(&self.command, &stage).await?.ways());
         }
+        drop(self.start(&stage, Moment::HeadersAwaited).await?);
+        Ok(match self.door {
+            DoorKind::Program | DoorKind::Adapter => program::ways(),
+            DoorKind::Acp => owned(&acp::WAYS),
+            DoorKind::A2a => owned(&a2a::WAYS),
+        })
     }
 
     /// Why its door cannot bring this moment about, if it cannot.
@@ -171,7 +181,7 @@ impl Target {
             DoorKind::Program => Box::new(program::Program::start(line, stage)?),
             DoorKind::Adapter => Box::new(adapter::Adapter::start(line, stage).await?),
             DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == Moment::Question).await?),
-            DoorKind::A2a => Box::new(a2a::A2a::start(line, stage).await?),
+            DoorKind::A2a => Box::new(a2a::A2a::start(line, stage, &self.setting.headers).await?),
         })
     }
 }

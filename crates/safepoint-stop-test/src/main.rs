@@ -21,7 +21,7 @@ struct Args {
     /// Only this scenario, by its name or number; may be said again.
     #[arg(long, value_name = "SCENARIO", value_parser = scenario)]
     only: Vec<Vec<Scenario>>,
-    /// Only this way to stop; may be said again.
+    /// Only this way to stop, also one that is not tried without being named; may be said again.
     #[arg(long, value_name = "WAY")]
     way: Vec<String>,
     /// How often each is repeated.
@@ -39,6 +39,9 @@ struct Args {
     /// A variable of the target's environment, `NAME=VALUE`; may be said again.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     env: Vec<(String, String)>,
+    /// A header of each request to a server, `NAME=VALUE`; may be said again.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    header: Vec<(String, String)>,
     /// Exit 1 if a verdict is worse than this one.
     #[arg(long, value_name = "VERDICT", default_value = "says-so")]
     require: Verdict,
@@ -114,14 +117,14 @@ async fn run(args: &Args) -> Report {
         rows,
         unplayed,
     };
-    let ways = match target.ways().await {
-        Ok(ways) => ways.into_iter().filter(|way| args.way.is_empty() || args.way.contains(way)).collect(),
+    let ways: Vec<String> = match target.ways().await {
+        Ok(ways) if args.way.is_empty() => ways,
+        Ok(_) => args.way.clone(),
         Err(error) => {
             let row = |scenario| Row { scenario, way: String::new(), trials: vec![Err(error.clone())] };
             return report(scenarios.into_iter().map(row).collect());
         }
     };
-    let ways: Vec<String> = ways;
     let pairs = scenarios.iter().flat_map(|scenario| ways.iter().map(move |way| (*scenario, way.clone())));
     let rows = stream::iter(pairs).map(|(scenario, way)| row(&target, scenario, way, args.times));
     let rows = rows.buffered(usize::try_from(args.jobs).unwrap_or(1)).collect().await;
@@ -136,6 +139,9 @@ fn target(args: &Args) -> Target {
     }
     if let Some(home) = &args.home {
         target = target.at_home(home.clone());
+    }
+    for (name, value) in &args.header {
+        target = target.with_header(name.clone(), value.clone());
     }
     args.env.iter().fold(target, |target, (name, value)| target.with_variable(name.clone(), value.clone()))
 }

@@ -3,7 +3,12 @@
 //! **Invariants:** no trial sees what another one has left. Nothing whose command line or environment names the stage's folder is alive
 //! once the stage is gone, also if it ignores every signal.
 
-use std::{convert::Infallible, fs, io, path::Path, time::Duration};
+use std::{
+    convert::Infallible,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use futures_util::future::{join_all, select};
 use safepoint_testkit::{
@@ -84,14 +89,20 @@ impl Stage {
         let tools = ToolServer::start().await.map_err(unbuilt)?;
         let folder = tempfile::Builder::new().prefix("stop-test-").tempdir().map_err(unbuilt)?;
         fs::write(folder.path().join(asked::ON), "").map_err(unbuilt)?;
+        fs::create_dir(folder.path().join("work")).map_err(unbuilt)?;
         let gate = Some(if setting.is_toolless { server.gate() } else { server.gate_for(is_of_a_conversation) });
         let own = own_variables(&server, &tools, folder.path());
         let home = Home::build(&folder.path().join("home"), setting, own).map_err(unbuilt)?;
         Ok(Self { server, tools, gate, folder, home, before: 0, ran: None, processes: Vec::new() })
     }
 
-    pub(crate) fn folder(&self) -> &Path {
+    fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Where the target works: an empty folder beside its home.
+    pub(crate) fn work_folder(&self) -> PathBuf {
+        self.folder().join("work")
     }
 
     /// The variables by which a target finds its model and its tools, and what its setting adds.
@@ -297,6 +308,7 @@ fn own_variables(server: &ModelServer, tools: &ToolServer, folder: &Path) -> Vec
         ("GEMINI_API_KEY", key()),
         ("STOP_TEST_TOOLS", tools.url()),
         ("NO_COLOR", "1".to_owned()),
+        ("PATH", std::env::var("PATH").unwrap_or_default()),
     ];
     own.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }

@@ -52,7 +52,7 @@ const OVER: (&str, &str) = ("after-end", "ends");
 /// What a stop of the model's own waiting leaves nothing of.
 const RETRY: (&str, &str) = ("retry", "ends");
 
-/// S14.3: each verdict is given to the agent that deserves it, at every moment that it can be brought to.
+/// S15.3: each verdict is given to the agent that deserves it, at every moment that it can be brought to.
 #[test]
 fn each_reference_agent_has_its_verdict() {
     let none_left = ("at-once", "ends");
@@ -73,7 +73,7 @@ fn each_reference_agent_has_its_verdict() {
     }
 }
 
-/// S14.3: a caller that never has control, an agent that dies, and a history that is refused are each *breaks*.
+/// S15.3: a caller that never has control, an agent that dies, and a history that is refused are each *breaks*.
 #[test]
 fn an_agent_that_cannot_go_on_breaks() {
     const ONE: [&str; 4] = ["--only", "tool", "--only", "command"];
@@ -83,7 +83,7 @@ fn an_agent_that_cannot_go_on_breaks() {
     assert_each(&seen(&adapter("goes-on"), &["--only", "tool"]), &[], "goes-on");
 }
 
-/// S14.3: a program is judged by its processes and its exit, and its commands by theirs.
+/// S15.3: a program is judged by its processes and its exit, and its commands by theirs.
 #[test]
 fn a_program_is_judged_by_what_its_signals_end() {
     const ONE: [&str; 6] = ["--only", "command-apart", "--only", "stream-silent", "--way", "sigterm"];
@@ -94,7 +94,7 @@ fn a_program_is_judged_by_what_its_signals_end() {
     assert_each(&seen(&program("crashes"), &ONE), &[], "breaks");
 }
 
-/// S14.5: what is written to a file says the same as the exit.
+/// S15.5: what is written to a file says the same as the exit.
 #[test]
 fn the_exit_says_whether_it_is_as_good_as_required() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn the_exit_says_whether_it_is_as_good_as_required() {
     assert_eq!(run("adapter:/nowhere", &["--only", "tool"]).status.code(), Some(3));
 }
 
-/// S14.6: a target that floods or speaks no protocol ends in its time, with the reason.
+/// S15.6: a target that floods or speaks no protocol ends in its time, with the reason.
 #[test]
 fn a_target_that_writes_garbage_or_floods_is_not_waited_for() {
     let output = run(&adapter("floods"), &["--only", "tool", "--times", "1"]);
@@ -124,7 +124,7 @@ fn a_target_that_writes_garbage_or_floods_is_not_waited_for() {
     assert_each(&seen(&adapter("garbles"), &["--only", "tool"]), &[], "lies");
 }
 
-/// S14.6: the test itself can be stopped, and leaves nothing.
+/// S15.6: the test itself can be stopped, and leaves nothing.
 #[test]
 fn an_interrupted_test_leaves_no_process_and_no_file() {
     let place = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ use super::{AcpServer, Job, outbox::Outbox};
 use crate::caller::{Caller, Kept, items::view};
 
 /// How long the work that a closed input stops may take to its next safe point.
-pub(super) const LEAVES: Duration = Duration::from_secs(2);
+pub(super) const LEAVES: Duration = Duration::from_secs(1);
 
 pub(super) struct Desk {
     pub(super) by: Caller,

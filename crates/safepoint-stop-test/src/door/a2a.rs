@@ -9,7 +9,7 @@ use url::Url;
 
 use super::{
     FIRST, NEXT, Started, Told,
-    http::{Events, get, post},
+    http::{Events, Headers, get, post},
     no_such_way,
     process::{Process, command},
     wrote,
@@ -24,8 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often it is looked whether it listens.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// `tasks/cancel` as the protocol has it; the connection of the stream closed, as by a client that is gone.
-pub(super) const WAYS: [&str; 2] = [CANCEL, GONE];
+/// `tasks/cancel` as the protocol has it. Where a recipe says so, also the connection of the stream closed, as by a client that is gone: the
+/// protocol has the task continue then.
+pub(super) const WAYS: [&str; 1] = [CANCEL];
 const CANCEL: &str = "tasks/cancel";
 const GONE: &str = "reader-gone";
 
@@ -33,6 +34,7 @@ const GONE: &str = "reader-gone";
 pub(super) struct A2a {
     process: Process,
     address: Url,
+    headers: Vec<(String, String)>,
     is_one: bool,
     /// The stream of the message, until its reader is gone.
     stream: Option<Events>,
@@ -47,7 +49,7 @@ pub(super) struct A2a {
 }
 
 impl A2a {
-    pub(super) async fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
+    pub(super) async fn start(line: &str, stage: &Stage, headers: &Headers) -> Result<Self, StageError> {
         let port = free_port().map_err(|error| StageError::Unbuilt(error.to_string()))?;
         let mut command = command(line, stage);
         command.env("PORT", port.to_string());
@@ -56,6 +58,7 @@ impl A2a {
         let mut a2a = Self {
             process,
             address: base.clone(),
+            headers: headers.to_vec(),
             is_one: false,
             stream: None,
             task: None,
@@ -65,20 +68,25 @@ impl A2a {
             end: None,
             said: Vec::new(),
         };
-        let card = timeout(PATIENCE, a2a.card(&base)).await;
-        let card = card.map_err(|_elapsed| StageError::NotStarted("it showed no agent card".to_owned()))??;
+        let mut seen = String::new();
+        let card = timeout(PATIENCE, a2a.card(&base, &mut seen)).await;
+        let card = card.map_err(|_elapsed| StageError::NotStarted(format!("it shows no agent card: {seen}")))??;
         a2a.read(&card);
         a2a.send(FIRST).await.map_err(StageError::NotStarted)?;
         Ok(a2a)
     }
 
-    /// Waits for the agent's card.
-    async fn card(&mut self, base: &Url) -> Result<Value, StageError> {
+    /// Waits for the agent's card; `seen` is why there is none yet. One that listens and refuses is not waited for.
+    async fn card(&mut self, base: &Url, seen: &mut String) -> Result<Value, StageError> {
         loop {
             for path in ["/.well-known/agent-card.json", "/.well-known/agent.json"] {
                 let address = base.join(path).expect("it is a path");
-                if let Ok(card) = get(&address).await {
-                    return Ok(card);
+                match get(&address, &self.headers).await {
+                    Ok(card) => return Ok(card),
+                    Err(error) if error.contains("answered 401") || error.contains("answered 403") => {
+                        return Err(StageError::NotStarted(format!("{error}; say `--header`")));
+                    }
+                    Err(error) => *seen = error,
                 }
             }
             if let Ok(Some(status)) = self.process.child.try_wait() {
@@ -102,10 +110,11 @@ impl A2a {
         self.is_one = version.as_str().is_some_and(|version| version.starts_with('1'));
     }
 
-    fn rpc(&self, [old, new]: [&str; 2], params: &Value) -> (Value, Vec<(&'static str, &'static str)>) {
+    fn rpc(&self, [old, new]: [&str; 2], params: &Value) -> (Value, Vec<(String, String)>) {
         let method = if self.is_one { new } else { old };
-        let version = if self.is_one { vec![("a2a-version", "1.0")] } else { Vec::new() };
-        (json!({"jsonrpc": "2.0", "id": "1", "method": method, "params": params}), version)
+        let version = self.is_one.then(|| ("a2a-version".to_owned(), "1.0".to_owned()));
+        let headers = self.headers.iter().cloned().chain(version).collect();
+        (json!({"jsonrpc": "2.0", "id": "1", "method": method, "params": params}), headers)
     }
 
     async fn send(&mut self, text: &str) -> Result<(), String> {
@@ -231,7 +240,7 @@ impl Started for A2a {
     }
 }
 
-async fn cancelled(address: &Url, headers: &[(&'static str, &str)], body: &Value) -> Result<Value, String> {
+async fn cancelled(address: &Url, headers: &Headers, body: &Value) -> Result<Value, String> {
     let mut answer = post(address, headers, body).await?;
     let answer = answer.next().await.ok_or_else(|| "no JSON".to_owned())?;
     answer.get("result").cloned().ok_or_else(|| answer["error"].to_string())

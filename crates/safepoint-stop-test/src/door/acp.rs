@@ -62,7 +62,7 @@ impl Acp {
         let none = json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
         let hello = json!({"protocolVersion": 1, "clientCapabilities": none, "clientInfo": client});
         self.call("initialize", hello).await?;
-        let session = json!({"cwd": stage.folder(), "mcpServers": []});
+        let session = json!({"cwd": stage.work_folder(), "mcpServers": []});
         let opened = self.call("session/new", session).await?;
         let id = opened["sessionId"].as_str().ok_or_else(|| refused("session/new", &opened))?;
         id.clone_into(&mut self.session);

@@ -1,5 +1,6 @@
 //! What is asked over HTTP: a request, and what its answer says an event at a time.
 
+use http::{HeaderMap, HeaderName, HeaderValue};
 use safepoint_http::{HttpError, Response, shared};
 use serde_json::Value;
 use url::Url;
@@ -14,19 +15,31 @@ pub(super) struct Events {
     is_over: bool,
 }
 
+/// Headers that a request has beside its own.
+pub(super) type Headers = [(String, String)];
+
 /// Posts this; the answer's status was a success.
-pub(super) async fn post(address: &Url, headers: &[(&'static str, &str)], body: &Value) -> Result<Events, String> {
+pub(super) async fn post(address: &Url, headers: &Headers, body: &Value) -> Result<Events, String> {
     let json = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
     let client = shared().map_err(|error| error.to_string())?;
-    let request = client.post(address).texts(json).texts(headers.iter().copied()).body(body.to_string());
+    let request = client.post(address).texts(json).headers(read(headers)?).body(body.to_string());
     answered(request.send().await).await
 }
 
 /// Gets this; the answer's status was a success.
-pub(super) async fn get(address: &Url) -> Result<Value, String> {
+pub(super) async fn get(address: &Url, headers: &Headers) -> Result<Value, String> {
     let client = shared().map_err(|error| error.to_string())?;
-    let mut events = answered(client.get(address).send().await).await?;
-    events.next().await.ok_or_else(|| "no JSON".to_owned())
+    let mut events = answered(client.get(address).headers(read(headers)?).send().await).await?;
+    events.next().await.ok_or_else(|| "it answered with no JSON".to_owned())
+}
+
+fn read(headers: &Headers) -> Result<HeaderMap, String> {
+    let of = |(name, value): &(String, String)| {
+        let name: HeaderName = name.parse().map_err(|_invalid| format!("`{name}` is no name of a header"))?;
+        let value: HeaderValue = value.parse().map_err(|_invalid| format!("`{name}` has no such value"))?;
+        Ok((name, value))
+    };
+    headers.iter().map(of).collect()
 }
 
 async fn answered(sent: Result<Response, HttpError>) -> Result<Events, String> {
@@ -37,7 +50,7 @@ async fn answered(sent: Result<Response, HttpError>) -> Result<Events, String> {
         return Ok(events);
     }
     let words = events.next().await.unwrap_or_default();
-    Err(format!("status {status}: {words}"))
+    Err(format!("it answered {status}: {words}"))
 }
 
 impl Events {

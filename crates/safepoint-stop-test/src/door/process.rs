@@ -63,7 +63,7 @@ async fn read(mut stderr: ChildStderr, words: Arc<Mutex<VecDeque<u8>>>) {
 pub(super) fn command(line: &str, stage: &Stage) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("exec {line} \"$@\""), "sh"]);
-    command.current_dir(stage.folder()).envs(stage.variables().iter().cloned());
+    command.current_dir(stage.work_folder()).envs(stage.variables().iter().cloned());
     command.kill_on_drop(true).process_group(0).stdin(Stdio::null()).stdout(Stdio::null());
     command
 }

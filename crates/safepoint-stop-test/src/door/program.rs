@@ -1,10 +1,10 @@
 //! A command that answers one prompt, its last argument, and ends.
 
-use std::process::ExitStatus;
+use std::{process::ExitStatus, time::Duration};
 
 use futures_util::future::BoxFuture;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::{
     FIRST, Started, Told, no_such_way,
@@ -31,6 +31,9 @@ struct Way {
     is_of_terminal: bool,
 }
 
+/// How long a person takes to press a key again: two signals at once are one.
+const SECOND_PRESS: Duration = Duration::from_millis(250);
+
 const WAYS: [Way; 5] = [
     Way { name: "sigint", signal: Signal::INT, times: 1, is_of_terminal: true },
     Way { name: "sigint-twice", signal: Signal::INT, times: 2, is_of_terminal: true },
@@ -50,6 +53,21 @@ impl Program {
         Ok(Self { process: Process::start(command)?, sent: Vec::new(), ended: None })
     }
 
+    /// Waits until it has ended.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    async fn exit(&mut self) -> (Instant, ExitStatus) {
+        if let Some(ended) = self.ended {
+            return ended;
+        }
+        match self.process.child.wait().await {
+            Ok(status) => *self.ended.insert((Instant::now(), status)),
+            // It is a child of this process, and nothing else waits for it.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
     fn send(&mut self, way: &Way) {
         self.sent.push(way.signal);
         let pid = self.process.child.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
@@ -64,21 +82,19 @@ impl Started for Program {
     fn stop<'a>(&'a mut self, name: &'a str) -> BoxFuture<'a, Result<(), StageError>> {
         Box::pin(async move {
             let way = WAYS.iter().find(|way| way.name == name).ok_or_else(|| no_such_way(name))?;
-            (0..way.times).for_each(|_| self.send(way));
+            for time in 0..way.times {
+                if time > 0 && timeout(SECOND_PRESS, self.exit()).await.is_ok() {
+                    break;
+                }
+                self.send(way);
+            }
             Ok(())
         })
     }
 
     fn told(&mut self) -> BoxFuture<'_, Told> {
         Box::pin(async move {
-            let (at, status) = match self.ended {
-                Some(ended) => ended,
-                None => match self.process.child.wait().await {
-                    Ok(status) => *self.ended.insert((Instant::now(), status)),
-                    // It is a child of this process, and nothing else waits for it.
-                    Err(_) => std::future::pending().await,
-                },
-            };
+            let (at, status) = self.exit().await;
             Told { at, ..Told::now(said(status)) }
         })
     }

@@ -19,8 +19,8 @@ pub(super) struct CommandTool {
     name: String,
     argument: String,
     is_list: bool,
-    /// What else it wants as a text.
-    texts: Vec<String>,
+    /// What else it wants, with a value for it.
+    more: Vec<(String, Value)>,
 }
 
 /// What such a tool calls its command.
@@ -40,9 +40,9 @@ impl CommandTool {
         let kind = properties[argument]["type"].as_str().unwrap_or_default();
         let is_list = kind.eq_ignore_ascii_case("array");
         let wanted = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let is_text = |name: &&str| *name != argument && properties[*name]["type"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("string"));
-        let texts = wanted.filter(|name| properties.contains_key(*name)).filter(is_text).map(ToOwned::to_owned).collect();
-        Some(Self { name: tool["name"].as_str()?.to_owned(), argument: argument.to_owned(), is_list, texts })
+        let more = wanted.filter(|name| *name != argument);
+        let more = more.filter_map(|name| Some((name.to_owned(), of_kind(&properties.get(name)?["type"])?))).collect();
+        Some(Self { name: tool["name"].as_str()?.to_owned(), argument: argument.to_owned(), is_list, more })
     }
 
     /// The arguments of a call that runs this line.
@@ -54,10 +54,20 @@ impl CommandTool {
             (true, _) => json!(["sh", "-c", line]),
         };
         let mut arguments = json!({ self.argument.as_str(): command });
-        for name in &self.texts {
-            arguments[name] = json!("it");
+        for (name, value) in &self.more {
+            arguments[name] = value.clone();
         }
         arguments
+    }
+}
+
+/// A value for an argument that a tool wants beside its command: of a time, a long one.
+fn of_kind(kind: &Value) -> Option<Value> {
+    match kind.as_str()?.to_ascii_lowercase().as_str() {
+        "string" => Some(json!("it")),
+        "boolean" => Some(json!(false)),
+        "number" | "integer" => Some(json!(60_000)),
+        _ => None,
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct Watched {
 
 impl Watched {
     pub(super) fn of(seen: Seen) -> Self {
-        let apart = if seen.line.contains("trap ") { " in another session" } else { "" };
+        let apart = if seen.line.contains("trap \"\" INT") { " in another session" } else { "" };
         let name = format!("command{apart}, {}", seen.pid);
         Self { pid: seen.pid, name, task: Some(tokio::spawn(gone(seen))), ended: None }
     }

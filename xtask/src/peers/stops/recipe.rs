@@ -1,0 +1,107 @@
+//! The recipe of a target: how it is had, how it is started, and how its documentation says that it is stopped.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+
+/// `target.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Recipe {
+    /// Its folder.
+    #[serde(skip)]
+    pub(super) id: String,
+    /// As it calls itself.
+    pub(super) name: String,
+    /// Its language; `program` for one that people run.
+    pub(super) language: String,
+    pub(super) door: String,
+    pub(super) version: String,
+    /// Why it is not driven.
+    pub(super) skip: Option<String>,
+    #[serde(default)]
+    pub(super) install: Install,
+    #[serde(default)]
+    run: Run,
+    /// What else `stop-test` is told.
+    #[serde(default)]
+    pub(super) args: Vec<String>,
+    /// Each way to stop, with the page that says so.
+    #[serde(default)]
+    pub(super) stop: BTreeMap<String, String>,
+}
+
+/// Packages by name, with their versions; or a project beside the recipe.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Install {
+    pub(super) python: Vec<String>,
+    pub(super) node: Vec<String>,
+    pub(super) go: bool,
+    pub(super) maven: bool,
+    pub(super) cargo: bool,
+    /// This project's own program.
+    pub(super) own: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Run {
+    command: String,
+    env: BTreeMap<String, String>,
+}
+
+impl Recipe {
+    /// All recipes, by name of their folders.
+    pub(super) fn all(folder: &Path) -> anyhow::Result<Vec<Self>> {
+        let mut recipes = Vec::new();
+        for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
+            let path = entry?.path().join("target.toml");
+            let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            let recipe: Self = toml::from_str(&text).with_context(|| format!("{} is no recipe", path.display()))?;
+            let id = path.parent().and_then(Path::file_name).unwrap_or_default();
+            recipes.push(Self { id: id.to_string_lossy().into_owned(), ..recipe }.checked()?);
+        }
+        recipes.sort_by(|one, other| (one.language.clone(), &one.id).cmp(&(other.language.clone(), &other.id)));
+        Ok(recipes)
+    }
+
+    /// One that is driven says how it is started, and each way to stop it has its page.
+    fn checked(self) -> anyhow::Result<Self> {
+        if self.skip.is_none() && (self.run.command.is_empty() || self.stop.is_empty()) {
+            bail!("{}: a recipe has `run.command`, and in `stop` each way with its page; or `skip`, with the reason", self.id);
+        }
+        if let Some((way, page)) = self.stop.iter().find(|(_, page)| !page.starts_with("https://")) {
+            bail!("{}: the way `{way}` names no page, but `{page}`", self.id);
+        }
+        Ok(self)
+    }
+
+    /// As `stop-test` is given it.
+    pub(super) fn target(&self, places: &Places<'_>) -> String {
+        format!("{}:{}", self.door, places.fill(&self.run.command))
+    }
+
+    /// Its environment, as `NAME=VALUE`.
+    pub(super) fn variables(&self, places: &Places<'_>) -> Vec<String> {
+        self.run.env.iter().map(|(name, value)| format!("{name}={}", places.fill(value))).collect()
+    }
+}
+
+/// What a recipe names by a word in braces.
+pub(super) struct Places<'a> {
+    /// Its own folder.
+    pub(super) here: &'a Path,
+    /// Where it is installed.
+    pub(super) cache: &'a Path,
+    /// This project's own program.
+    pub(super) own: &'a Path,
+}
+
+impl Places<'_> {
+    fn fill(&self, text: &str) -> String {
+        let fill = |text: String, (word, place): (&str, &Path)| text.replace(word, &place.display().to_string());
+        [("{here}", self.here), ("{cache}", self.cache), ("{own}", self.own)].into_iter().fold(text.to_owned(), fill)
+    }
+}
