@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::{
     claims::Said,
-    scenario::Moment,
-    stage::{Stage, StageError},
+    scenario::StopMoment,
+    stage::{StageError, TrialStage},
 };
 
 mod a2a;
@@ -56,8 +56,12 @@ enum DoorKind {
     A2a,
 }
 
-const DOORS: [(&str, DoorKind); 4] =
-    [("program", DoorKind::Program), ("adapter", DoorKind::Adapter), ("acp", DoorKind::Acp), ("a2a", DoorKind::A2a)];
+const DOORS: [(&str, DoorKind); 4] = [
+    ("program", DoorKind::Program),
+    ("adapter", DoorKind::Adapter),
+    ("acp", DoorKind::Acp),
+    ("a2a", DoorKind::A2a),
+];
 
 const FORMS: &str = "a target is `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`";
 
@@ -152,7 +156,7 @@ impl Target {
         if self.door == DoorKind::Adapter {
             return Ok(adapter::Adapter::open(&self.command, &stage).await?.ways());
         }
-        drop(self.start(&stage, Moment::HeadersAwaited).await?);
+        drop(self.start(&stage, StopMoment::HeadersAwaited).await?);
         Ok(match self.door {
             DoorKind::Program | DoorKind::Adapter => program::ways(),
             DoorKind::Acp => owned(&acp::WAYS),
@@ -161,26 +165,32 @@ impl Target {
     }
 
     /// Why its door cannot bring this moment about, if it cannot.
-    pub(crate) fn lacks(&self, moment: Moment) -> Option<&'static str> {
+    pub(crate) fn lacks(&self, moment: StopMoment) -> Option<&'static str> {
         match (self.door, moment) {
-            (DoorKind::Acp, Moment::Question) => None,
-            (_, Moment::Question) => Some("its door shows no question to whoever started it"),
-            (DoorKind::Program, Moment::AfterEnd) => Some("a program of one prompt is gone when its turn is over"),
+            (DoorKind::Acp, StopMoment::Question) => None,
+            (_, StopMoment::Question) => Some("its door shows no question to whoever started it"),
+            (DoorKind::Program, StopMoment::AfterEnd) => {
+                Some("a program of one prompt is gone when its turn is over")
+            }
             _ => None,
         }
     }
 
-    pub(crate) async fn stage(&self) -> Result<Stage, StageError> {
-        Stage::build(&self.setting).await
+    pub(crate) async fn stage(&self) -> Result<TrialStage, StageError> {
+        TrialStage::build(&self.setting).await
     }
 
     /// Starts it on a stage, with something to do.
-    pub(crate) async fn start(&self, stage: &Stage, moment: Moment) -> Result<Box<dyn Started>, StageError> {
+    pub(crate) async fn start(
+        &self,
+        stage: &TrialStage,
+        moment: StopMoment,
+    ) -> Result<Box<dyn Started>, StageError> {
         let line = &*self.command;
         Ok(match self.door {
             DoorKind::Program => Box::new(program::Program::start(line, stage)?),
             DoorKind::Adapter => Box::new(adapter::Adapter::start(line, stage).await?),
-            DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == Moment::Question).await?),
+            DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == StopMoment::Question).await?),
             DoorKind::A2a => Box::new(a2a::A2a::start(line, stage, &self.setting.headers).await?),
         })
     }

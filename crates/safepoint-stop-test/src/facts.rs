@@ -86,7 +86,8 @@ impl Work {
     /// Whether a text names it, by one of its words.
     #[must_use]
     pub fn is_named_in(&self, text: &str) -> bool {
-        let mut found = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-');
+        let mut found =
+            text.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '-');
         found.any(|word| self.words.iter().any(|ours| ours.eq_ignore_ascii_case(word)))
     }
 

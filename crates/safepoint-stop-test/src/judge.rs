@@ -14,7 +14,7 @@ use crate::{
 
 /// The times that are part of what the verdicts mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Limits {
+pub struct VerdictLimits {
     /// By how much what is observed may be later than it was: work that ends this much after its caller was told had ended then.
     pub blur: Duration,
     /// How soon after it work *ends late*.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub hang: Duration,
 }
 
-impl Default for Limits {
+impl Default for VerdictLimits {
     fn default() -> Self {
         Self { blur: Duration::from_millis(50), late: Duration::from_secs(2), hang: Duration::from_secs(10) }
     }
@@ -42,16 +42,16 @@ pub struct Judged {
 ///
 /// ```
 /// use std::time::Duration;
-/// use safepoint_stop_test::{Claims, Facts, Limits, Said, Verdict, Work, WorkEnd, WorkKind, judge};
+/// use safepoint_stop_test::{Claims, Facts, VerdictLimits, Said, Verdict, Work, WorkEnd, WorkKind, judge};
 /// let tool = Work { kind: WorkKind::Tool, name: "pay".into(), words: vec!["pay".into()], end: WorkEnd::Never };
 /// let facts = Facts { work: vec![tool], ..Facts::default() };
 /// let claims = Claims { free: Some(Duration::from_millis(3)), says: Said::Stopped, named: vec![] };
-/// let judged = judge(&facts, &claims, &Limits::default());
+/// let judged = judge(&facts, &claims, &VerdictLimits::default());
 /// assert_eq!(judged.verdict, Verdict::Lies);
 /// assert_eq!(judged.because, "said to be stopped after 3 ms; the tool `pay` did not end");
 /// ```
 #[must_use]
-pub fn judge(facts: &Facts, claims: &Claims, limits: &Limits) -> Judged {
+pub fn judge(facts: &Facts, claims: &Claims, limits: &VerdictLimits) -> Judged {
     let judged = |verdict, because| Judged { verdict, because };
     if let Some(crash) = &facts.crash {
         return judged(Verdict::Breaks, format!("the target ended unasked: {crash}"));
@@ -82,7 +82,7 @@ pub fn judge(facts: &Facts, claims: &Claims, limits: &Limits) -> Judged {
 }
 
 /// The caller did not get control back in time.
-fn without_control(facts: &Facts, limits: &Limits) -> Judged {
+fn without_control(facts: &Facts, limits: &VerdictLimits) -> Judged {
     let waited = millis(limits.hang);
     match facts.beyond(limits.hang).next() {
         Some(work) => Judged {

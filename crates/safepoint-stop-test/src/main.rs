@@ -1,15 +1,16 @@
 //! `stop-test`: what does the stop of an agent really do?
 
-use std::{
-    fs,
-    io::IsTerminal as _,
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{fs, io::IsTerminal as _, path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use futures_util::{StreamExt as _, future::{Either, select}, stream};
-use safepoint_stop_test::{Limits, Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict, play};
+use futures_util::{
+    StreamExt as _,
+    future::{Either, select},
+    stream,
+};
+use safepoint_stop_test::{
+    Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict, VerdictLimits, play,
+};
 
 /// Stops an agent at each moment where stops fail, and says what really ended.
 #[derive(Debug, Parser)]
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime.block_on(interruptible(&args)),
         Err(error) => return failed(&format!("no runtime could be started: {error}")),
     };
+    // Exit: it is a program of its own, and these are its codes (S15.5).
     let Some(report) = report else { return ExitCode::from(INTERRUPTED) };
     if let Err(error) = write(&args, &report) {
         return failed(&error);
@@ -83,17 +85,20 @@ fn main() -> ExitCode {
         let why = report.rows.first().map_or_else(|| "no way to stop it fits".to_owned(), Row::because);
         return failed(&format!("the target could not be driven: {why}"));
     }
+    // Exit: as above.
     if report.worse_than(args.require).next().is_some() { ExitCode::from(WORSE) } else { ExitCode::SUCCESS }
 }
 
 fn failed(why: &str) -> ExitCode {
     say(&mut std::io::stderr(), &format!("stop-test: {why}\n"));
+    // Exit: as in `main`.
     ExitCode::from(NOT_DRIVEN)
 }
 
 /// The report; none if it was interrupted. All that was started has been ended by then.
 async fn interruptible(args: &Args) -> Option<Report> {
     let interrupted = Box::pin(tokio::signal::ctrl_c());
+    // Either ends it: a report that is there is not thrown away, and trials that are dropped end what they have started.
     match select(Box::pin(run(args)), interrupted).await {
         Either::Left((report, _)) => Some(report),
         Either::Right((_, running)) => {
@@ -113,7 +118,7 @@ async fn run(args: &Args) -> Report {
     let report = |rows| Report {
         target: args.target.to_string(),
         version: env!("CARGO_PKG_VERSION"),
-        limits: Limits::default(),
+        limits: VerdictLimits::default(),
         rows,
         unplayed,
     };
@@ -149,7 +154,7 @@ fn target(args: &Args) -> Target {
 async fn row(target: &Target, scenario: Scenario, way: String, times: u32) -> Row {
     let mut trials: Vec<Result<Trial, StageError>> = Vec::new();
     for _ in 0..times {
-        trials.push(play(target, &scenario, &way, &Limits::default()).await);
+        trials.push(play(target, &scenario, &way, &VerdictLimits::default()).await);
         // What cannot be reached once is not tried for as long again.
         if trials.last().is_some_and(Result::is_err) {
             break;

@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use serde::Serialize;
 
-use crate::{facts::Next, judge::Limits, scenario::Scenario, stage::StageError, trial::Trial, verdict::Verdict};
+use crate::{
+    facts::Next, judge::VerdictLimits, scenario::Scenario, stage::StageError, trial::Trial, verdict::Verdict,
+};
 
 mod junit;
 mod page;
@@ -18,7 +20,7 @@ pub struct Report {
     /// The version of the test.
     pub version: &'static str,
     /// The times that are part of what the verdicts mean, in the report itself.
-    pub limits: Limits,
+    pub limits: VerdictLimits,
     /// The rows.
     pub rows: Vec<Row>,
     /// What no door can bring about: number, name, why.
@@ -153,3 +155,6 @@ fn trials<S: serde::Serializer>(trials: &[Result<Trial, StageError>], to: S) -> 
         Err(error) => Written::NotReached(error.to_string()),
     }))
 }
+
+#[cfg(test)]
+mod tests;

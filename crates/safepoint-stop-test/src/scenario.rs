@@ -10,7 +10,7 @@ pub struct Scenario {
     /// Its name, as `--only` takes it.
     pub name: &'static str,
     /// What is under way when the stop comes.
-    pub moment: Moment,
+    pub moment: StopMoment,
     /// How many times it is asked to stop, one right after the other.
     pub stops: u32,
     /// What is tried, in a sentence.
@@ -22,7 +22,7 @@ pub struct Scenario {
 /// What is under way when a stop comes. Exhaustive: the stage plays each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Moment {
+pub enum StopMoment {
     /// It was asked something, and may not have asked its model yet.
     AtOnce,
     /// The model was asked and has answered nothing, not even a status.
@@ -51,28 +51,110 @@ pub enum Moment {
     AfterEnd,
 }
 
-const fn scenario(number: u32, name: &'static str, moment: Moment, words: [&'static str; 2]) -> Scenario {
+const fn scenario(number: u32, name: &'static str, moment: StopMoment, words: [&'static str; 2]) -> Scenario {
     let [what, source] = words;
     Scenario { number, name, moment, stops: 1, what, source }
 }
 
 /// All scenarios that can be played, in the order of the table.
 pub const SCENARIOS: [Scenario; 15] = [
-    scenario(1, "at-once", Moment::AtOnce, ["the stop comes right after the question", "FIELD T6: a stop that races the start is lost"]),
-    scenario(2, "headers-awaited", Moment::HeadersAwaited, ["the model was asked and has answered nothing", "spec S3.2"]),
-    scenario(3, "stream-silent", Moment::StreamSilent, ["the model's answer has begun, and nothing more comes", "Eino 0.9.21 leaves a silent stream open"]),
-    scenario(4, "stream-drips", Moment::StreamDrips, ["the model's answer comes a piece at a time", "Semantic Kernel for Java closes nothing"]),
-    scenario(5, "in-arguments", Moment::InArguments, ["the model is in the middle of the arguments of a call", "spec S4.1"]),
-    scenario(6, "tool", Moment::Tool, ["a tool works that was given the target's own way to cancel", "FIELD T3: LangChain4j leaves the tool"]),
-    scenario(7, "tool-deaf", Moment::ToolDeaf, ["a tool works that looks at no stop", "spec S6.3"]),
-    scenario(8, "command", Moment::Command, ["a command runs", "both Codex adapters say `cancelled` while it runs"]),
-    scenario(9, "command-apart", Moment::CommandApart, ["a command runs, with a process in a session of its own that ignores signals", "spec S9.4"]),
-    scenario(10, "one-of-three", Moment::OneOfThree, ["one of three calls is done, and two work", "burnside settles none of them"]),
-    scenario(11, "question", Moment::Question, ["a person is asked whether a command may run", "spec S8.1"]),
-    scenario(13, "retry", Moment::Retry, ["the model was busy (429), and the target waits to ask again", "FIELD T7: a stop waits for the next try"]),
-    Scenario { stops: 2, ..scenario(15, "twice", Moment::StreamSilent, ["it is asked to stop twice, in a silent stream", "FIELD T4: a second stop kills too much"]) },
-    Scenario { stops: 16, ..scenario(15, "sixteen", Moment::StreamDrips, ["it is asked to stop 16 times at once", "spec S5.1"]) },
-    scenario(15, "after-end", Moment::AfterEnd, ["it is asked to stop when its turn is over", "FIELD T4: a late stop hits the next turn"]),
+    scenario(
+        1,
+        "at-once",
+        StopMoment::AtOnce,
+        ["the stop comes right after the question", "FIELD T6: a stop that races the start is lost"],
+    ),
+    scenario(
+        2,
+        "headers-awaited",
+        StopMoment::HeadersAwaited,
+        ["the model was asked and has answered nothing", "spec S3.2"],
+    ),
+    scenario(
+        3,
+        "stream-silent",
+        StopMoment::StreamSilent,
+        ["the model's answer has begun, and nothing more comes", "Eino 0.9.21 leaves a silent stream open"],
+    ),
+    scenario(
+        4,
+        "stream-drips",
+        StopMoment::StreamDrips,
+        ["the model's answer comes a piece at a time", "Semantic Kernel for Java closes nothing"],
+    ),
+    scenario(
+        5,
+        "in-arguments",
+        StopMoment::InArguments,
+        ["the model is in the middle of the arguments of a call", "spec S4.1"],
+    ),
+    scenario(
+        6,
+        "tool",
+        StopMoment::Tool,
+        [
+            "a tool works that was given the target's own way to cancel",
+            "FIELD T3: LangChain4j leaves the tool",
+        ],
+    ),
+    scenario(7, "tool-deaf", StopMoment::ToolDeaf, ["a tool works that looks at no stop", "spec S6.3"]),
+    scenario(
+        8,
+        "command",
+        StopMoment::Command,
+        ["a command runs", "both Codex adapters say `cancelled` while it runs"],
+    ),
+    scenario(
+        9,
+        "command-apart",
+        StopMoment::CommandApart,
+        ["a command runs, with a process in a session of its own that ignores signals", "spec S9.4"],
+    ),
+    scenario(
+        10,
+        "one-of-three",
+        StopMoment::OneOfThree,
+        ["one of three calls is done, and two work", "burnside settles none of them"],
+    ),
+    scenario(
+        11,
+        "question",
+        StopMoment::Question,
+        ["a person is asked whether a command may run", "spec S8.1"],
+    ),
+    scenario(
+        13,
+        "retry",
+        StopMoment::Retry,
+        [
+            "the model was busy (429), and the target waits to ask again",
+            "FIELD T7: a stop waits for the next try",
+        ],
+    ),
+    Scenario {
+        stops: 2,
+        ..scenario(
+            15,
+            "twice",
+            StopMoment::StreamSilent,
+            ["it is asked to stop twice, in a silent stream", "FIELD T4: a second stop kills too much"],
+        )
+    },
+    Scenario {
+        stops: 16,
+        ..scenario(
+            15,
+            "sixteen",
+            StopMoment::StreamDrips,
+            ["it is asked to stop 16 times at once", "spec S5.1"],
+        )
+    },
+    scenario(
+        15,
+        "after-end",
+        StopMoment::AfterEnd,
+        ["it is asked to stop when its turn is over", "FIELD T4: a late stop hits the next turn"],
+    ),
 ];
 
 /// What no door can bring about yet, with the reason: number, name, why.

@@ -14,7 +14,7 @@ use futures_util::future::{join_all, select};
 use safepoint_testkit::{
     script::{Reply, ReplyFault, Script},
     server::{Exchange, Gate, ModelServer},
-    tool_server::{ToolCall, ToolEnd, ToolServer},
+    tool_server::{ServedCall, ToolEnd, ToolServer},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::{
     door::Setting,
     facts::{Next, Work, WorkEnd, WorkKind},
-    scenario::Moment,
+    scenario::StopMoment,
 };
 
 mod asked;
@@ -33,10 +33,10 @@ mod processes;
 
 pub use error::StageError;
 
-use asked::{Asked, Commands};
+use asked::{AskedWork, Commands};
 use error::{not_expressed, not_reached};
 use home::Home;
-use processes::Watched;
+use processes::WatchedProcess;
 
 /// How long a target may take to ask its model, or to begin what that asks for, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -54,7 +54,7 @@ const STORY: &str = "once upon a time there was a stop button that stopped what 
 const AFTERWARDS: &str = "and so it went";
 
 /// A model, tools, a folder, and what is at work there.
-pub(crate) struct Stage {
+pub(crate) struct TrialStage {
     server: ModelServer,
     tools: ToolServer,
     /// The answer to the first request of the conversation, until the scene has it.
@@ -65,7 +65,7 @@ pub(crate) struct Stage {
     before: usize,
     /// What ran before the stop, by a word that the next request must have.
     ran: Option<&'static str>,
-    processes: Vec<Watched>,
+    processes: Vec<WatchedProcess>,
 }
 
 /// The moment that was reached. The model answers as long as this is played.
@@ -76,7 +76,7 @@ pub(crate) struct Scene {
     pub(crate) pieces: usize,
 }
 
-impl Stage {
+impl TrialStage {
     /// Builds a stage on which the first answer of a conversation is driven step by step. A request without tools is none of the
     /// conversation, but of a title or such, unless the target has no tools.
     ///
@@ -90,7 +90,8 @@ impl Stage {
         let folder = tempfile::Builder::new().prefix("stop-test-").tempdir().map_err(unbuilt)?;
         fs::write(folder.path().join(asked::ON), "").map_err(unbuilt)?;
         fs::create_dir(folder.path().join("work")).map_err(unbuilt)?;
-        let gate = Some(if setting.is_toolless { server.gate() } else { server.gate_for(is_of_a_conversation) });
+        let gate =
+            Some(if setting.is_toolless { server.gate() } else { server.gate_for(is_of_a_conversation) });
         let own = own_variables(&server, &tools, folder.path());
         let home = Home::build(&folder.path().join("home"), setting, own).map_err(unbuilt)?;
         Ok(Self { server, tools, gate, folder, home, before: 0, ran: None, processes: Vec::new() })
@@ -114,8 +115,8 @@ impl Stage {
     ///
     /// # Errors
     /// What the target did not do.
-    pub(crate) async fn reach(&mut self, moment: Moment) -> Result<Scene, StageError> {
-        if moment == Moment::AtOnce {
+    pub(crate) async fn reach(&mut self, moment: StopMoment) -> Result<Scene, StageError> {
+        if moment == StopMoment::AtOnce {
             self.before = self.requests();
             // What it asks nevertheless, its model leaves without an answer.
             return Ok(Scene { gate: None, drips: false, pieces: 0 });
@@ -125,39 +126,49 @@ impl Stage {
         let mut gate = self.gate.take().expect("it was there");
         self.begin(moment, &mut gate, &request).await?;
         self.before = self.requests();
-        let drips = moment == Moment::StreamDrips;
+        let drips = moment == StopMoment::StreamDrips;
         Ok(Scene { gate: Some(gate), drips, pieces: 0 })
     }
 
-    async fn begin(&mut self, moment: Moment, gate: &mut Gate, request: &Exchange) -> Result<(), StageError> {
+    async fn begin(
+        &mut self,
+        moment: StopMoment,
+        gate: &mut Gate,
+        request: &Exchange,
+    ) -> Result<(), StageError> {
         match moment {
-            Moment::AtOnce | Moment::HeadersAwaited => {}
-            Moment::StreamSilent | Moment::StreamDrips => {
+            StopMoment::AtOnce | StopMoment::HeadersAwaited => {}
+            StopMoment::StreamSilent | StopMoment::StreamDrips => {
                 begins(gate, request, &Reply::text(STORY.repeat(64)).paced(8, Duration::ZERO))?;
             }
-            Moment::InArguments => {
+            StopMoment::InArguments => {
                 let tool = asked::declared(&request.body).into_iter().next();
                 let name = tool.and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
                 let name = name.unwrap_or_else(|| "write".to_owned());
                 begins(gate, request, &Reply::call(name, json!({ "content": STORY.repeat(64) })))?;
             }
-            Moment::Tool | Moment::ToolDeaf | Moment::Command | Moment::CommandApart | Moment::OneOfThree => {
-                let asked = Asked::of(moment, &request.body, self.folder()).map_err(not_expressed)?;
+            StopMoment::Tool
+            | StopMoment::ToolDeaf
+            | StopMoment::Command
+            | StopMoment::CommandApart
+            | StopMoment::OneOfThree => {
+                let asked = AskedWork::of(moment, &request.body, self.folder()).map_err(not_expressed)?;
                 gate.reply(&asked.reply);
                 self.ran = Some(asked.word);
                 self.begun(&asked).await?;
             }
-            Moment::Question => {
-                let asked = Asked::of(Moment::Command, &request.body, self.folder()).map_err(not_expressed)?;
+            StopMoment::Question => {
+                let asked = AskedWork::of(StopMoment::Command, &request.body, self.folder())
+                    .map_err(not_expressed)?;
                 gate.reply(&asked.reply);
             }
-            Moment::Retry => {
+            StopMoment::Retry => {
                 let headers = vec![("retry-after".to_owned(), BUSY.to_owned())];
                 let fault = ReplyFault::Status { status: 429, body: String::new(), headers };
                 gate.reply(&Reply::default().fault(fault));
                 request.completed().await;
             }
-            Moment::AfterEnd => {
+            StopMoment::AfterEnd => {
                 gate.reply(&Reply::text(AFTERWARDS));
                 request.completed().await;
             }
@@ -174,25 +185,30 @@ impl Stage {
         let _waits = self.gate.as_ref()?;
         Some(match self.requests() {
             0 => "it asked its model nothing".to_owned(),
-            asked => format!("none of its requests, {asked} in all, offers its model a tool; if it has none, say `--no-tools`"),
+            asked => format!(
+                "none of its requests, {asked} in all, offers its model a tool; if it has none, say `--no-tools`"
+            ),
         })
     }
 
     /// Waits until all has begun that was asked for.
-    async fn begun(&mut self, asked: &Asked) -> Result<(), StageError> {
+    async fn begun(&mut self, asked: &AskedWork) -> Result<(), StageError> {
         let began = Instant::now();
         loop {
             let processes = processes::of(self.folder());
             let (commands, calls) = (processes.len(), self.tools.calls().len());
             if commands >= asked.commands.running && calls >= asked.calls {
-                self.processes = processes.into_iter().map(Watched::of).collect();
+                self.processes = processes.into_iter().map(WatchedProcess::of).collect();
                 self.tools.release(asked.released);
-                join_all(self.tools.calls().iter().take(asked.released).map(ToolCall::ended)).await;
+                join_all(self.tools.calls().iter().take(asked.released).map(ServedCall::ended)).await;
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
                 let Commands { running } = asked.commands;
-                let why = format!("{commands} of {running} commands and {calls} of {} calls of its model began", asked.calls);
+                let why = format!(
+                    "{commands} of {running} commands and {calls} of {} calls of its model began",
+                    asked.calls
+                );
                 return Err(not_reached(why));
             }
             sleep(LOOK).await;
@@ -221,14 +237,15 @@ impl Stage {
         };
         let ended = join_all(self.server.requests().into_iter().map(ends));
         let calls = self.tools.calls();
-        let called = join_all(calls.iter().map(ToolCall::ended));
-        let gone = join_all(self.processes.iter_mut().map(Watched::gone));
+        let called = join_all(calls.iter().map(ServedCall::ended));
+        let gone = join_all(self.processes.iter_mut().map(WatchedProcess::gone));
         tokio::join!(ended, called, gone);
     }
 
     /// All work that was under way at the stop or began after it, as it is now.
     pub(crate) async fn work(&mut self, stop: Instant) -> Vec<Work> {
-        let mut work: Vec<Work> = self.server.requests().iter().filter_map(|exchange| of_model(exchange, stop)).collect();
+        let mut work: Vec<Work> =
+            self.server.requests().iter().filter_map(|exchange| of_model(exchange, stop)).collect();
         work.extend(self.tools.calls().iter().filter_map(|call| of_tool(call, stop)));
         for process in &mut self.processes {
             let since = |at: Instant| at.saturating_duration_since(stop);
@@ -271,7 +288,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for TrialStage {
     fn drop(&mut self) {
         // Without this file each command ends by itself; what does not is killed, and it is looked again for what that has started.
         if fs::remove_file(self.folder().join(asked::ON)).is_err() {
@@ -339,7 +356,7 @@ fn of_model(exchange: &Exchange, stop: Instant) -> Option<Work> {
     Some(Work { kind: WorkKind::Model, name: format!("{}", exchange.id + 1), words, end })
 }
 
-fn of_tool(call: &ToolCall, stop: Instant) -> Option<Work> {
+fn of_tool(call: &ServedCall, stop: Instant) -> Option<Work> {
     let since = |at: Instant| at.saturating_duration_since(stop);
     let end = match call.end() {
         // One that is done is no work any more.

@@ -10,9 +10,9 @@ use crate::{
     claims::Claims,
     door::{Started, Target, Told, wrote},
     facts::{Facts, Next},
-    judge::{Judged, Limits, judge},
-    scenario::{Moment, Scenario},
-    stage::{Scene, Stage, StageError},
+    judge::{Judged, VerdictLimits, judge},
+    scenario::{Scenario, StopMoment},
+    stage::{Scene, StageError, TrialStage},
 };
 
 /// What came of one trial.
@@ -38,7 +38,12 @@ const AFTER: Duration = Duration::from_millis(300);
 ///
 /// # Cancel safety
 /// What the target had started is ended.
-pub async fn play(target: &Target, scenario: &Scenario, way: &str, limits: &Limits) -> Result<Trial, StageError> {
+pub async fn play(
+    target: &Target,
+    scenario: &Scenario,
+    way: &str,
+    limits: &VerdictLimits,
+) -> Result<Trial, StageError> {
     if let Some(why) = target.lacks(scenario.moment) {
         return Err(StageError::NotExpressed(why.to_owned()));
     }
@@ -51,11 +56,13 @@ pub async fn play(target: &Target, scenario: &Scenario, way: &str, limits: &Limi
         started.stop(way).await?;
     }
     let watched = Box::pin(watch((&mut stage, &mut *started), (scenario.moment, stop), limits));
+    // The scene only plays on beside, and never ends.
     let told = match select(watched, Box::pin(scene.play())).await {
         Either::Left((told, _)) => told,
         Either::Right((never, _)) => match never {},
     };
-    let (work, asked_again, pieces_after) = (stage.work(stop).await, stage.asked_again(), scene.pieces - before);
+    let (work, asked_again, pieces_after) =
+        (stage.work(stop).await, stage.asked_again(), scene.pieces - before);
     let watched = stop.elapsed();
     let crash = started.crash();
     let next = if crash.is_some() {
@@ -78,11 +85,16 @@ pub async fn play(target: &Target, scenario: &Scenario, way: &str, limits: &Limi
 }
 
 /// Brings the target to the moment, if its turn does not end before.
-async fn reach(stage: &mut Stage, started: &mut dyn Started, moment: Moment) -> Result<Scene, StageError> {
+async fn reach(
+    stage: &mut TrialStage,
+    started: &mut dyn Started,
+    moment: StopMoment,
+) -> Result<Scene, StageError> {
     let reached = stage.reach(moment);
-    if moment == Moment::AtOnce {
+    if moment == StopMoment::AtOnce {
         return reached.await;
     }
+    // A moment that is there counts; a turn that is over before it is a failure.
     let first = match select(Box::pin(reached), started.told()).await {
         Either::Left((scene, _)) => Ok(scene?),
         Either::Right((told, _)) => Err(told),
@@ -93,15 +105,15 @@ async fn reach(stage: &mut Stage, started: &mut dyn Started, moment: Moment) -> 
         (Err(told), None) => return Err(too_early(started, &told)),
     };
     match moment {
-        Moment::AfterEnd => {
+        StopMoment::AfterEnd => {
             let told = timeout(PATIENCE, started.told()).await;
             told.map_err(|_elapsed| not_reached("its turn does not end"))?;
         }
-        Moment::Question => {
+        StopMoment::Question => {
             let asked = timeout(PATIENCE, started.questioned()).await;
             asked.map_err(|_elapsed| not_reached("it runs a command without a question"))?;
         }
-        Moment::Retry => {
+        StopMoment::Retry => {
             let gives_up = timeout(AFTER, started.told()).await;
             if let Ok(told) = gives_up {
                 return Err(too_early(started, &told));
@@ -117,20 +129,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Waits until the caller has control back, and then until all work has ended or would be said not to end.
 async fn watch(
-    (stage, started): (&mut Stage, &mut dyn Started),
-    (moment, stop): (Moment, Instant),
-    limits: &Limits,
+    (stage, started): (&mut TrialStage, &mut dyn Started),
+    (moment, stop): (StopMoment, Instant),
+    limits: &VerdictLimits,
 ) -> Option<Told> {
     let left = limits.hang.saturating_sub(stop.elapsed());
     // What is over before a stop has given its caller control before it, too.
     let told = match moment {
-        Moment::AfterEnd => Told { at: stop, ..Told::now(crate::claims::Said::Nothing) },
+        StopMoment::AfterEnd => Told { at: stop, ..Told::now(crate::claims::Said::Nothing) },
         _ => timeout(left, started.told()).await.ok()?,
     };
     let seen = async {
         match moment {
             // Whether it asks again is only known when that would be late.
-            Moment::Retry => std::future::pending().await,
+            StopMoment::Retry => std::future::pending().await,
             _ => {
                 sleep(AFTER).await;
                 stage.quiet().await;
@@ -147,7 +159,9 @@ fn too_early(started: &mut dyn Started, told: &Told) -> StageError {
     let wrote = wrote(&started.words());
     match started.crash() {
         Some(crash) => not_reached(&format!("it ended before the moment came: {crash}{wrote}")),
-        None => not_reached(&format!("its turn was over before the moment came, and said {}{wrote}", told.says)),
+        None => {
+            not_reached(&format!("its turn was over before the moment came, and said {}{wrote}", told.says))
+        }
     }
 }
 

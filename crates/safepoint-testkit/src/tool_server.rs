@@ -31,13 +31,13 @@ use crate::{
 #[derive(Debug)]
 pub struct ToolServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServedCalls>,
     _serving: Serving,
 }
 
 /// A call of a tool.
 #[derive(Clone, Debug)]
-pub struct ToolCall {
+pub struct ServedCall {
     /// Its place among the calls, from 0.
     pub id: usize,
     /// The tool: the last part of the path.
@@ -59,8 +59,9 @@ pub enum ToolEnd {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    calls: Mutex<Vec<ToolCall>>,
+struct ServedCalls {
+    /// Held for one look or one addition; no other lock is taken under it.
+    calls: Mutex<Vec<ServedCall>>,
     /// How many calls are released.
     released: watch::Sender<usize>,
 }
@@ -79,7 +80,7 @@ impl ToolServer {
     pub async fn start() -> io::Result<Self> {
         let listener = http::bind(http::LOOPBACK)?;
         let address = listener.local_addr()?;
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<ServedCalls>::default();
         Ok(Self { address, _serving: Serving::start(listener, &shared, serve), shared })
     }
 
@@ -91,7 +92,7 @@ impl ToolServer {
 
     /// All calls so far, in order.
     #[must_use]
-    pub fn calls(&self) -> Vec<ToolCall> {
+    pub fn calls(&self) -> Vec<ServedCall> {
         lock(&self.shared.calls).clone()
     }
 
@@ -101,7 +102,7 @@ impl ToolServer {
     }
 }
 
-impl ToolCall {
+impl ServedCall {
     /// How it ended, if it has.
     #[must_use]
     pub fn end(&self) -> Option<ToolEnd> {
@@ -119,18 +120,18 @@ impl ToolCall {
     }
 }
 
-impl Shared {
+impl ServedCalls {
     fn begin(&self, name: &str, body: &[u8]) -> (usize, watch::Sender<Option<ToolEnd>>) {
         let (ends, end) = watch::channel(None);
         let mut calls = lock(&self.calls);
         let (id, name) = (calls.len(), name.rsplit('/').next().unwrap_or_default().to_owned());
         let arguments = serde_json::from_slice(body).unwrap_or_default();
-        calls.push(ToolCall { id, name, arguments, at: Instant::now(), end });
+        calls.push(ServedCall { id, name, arguments, at: Instant::now(), end });
         (id, ends)
     }
 }
 
-async fn serve(mut connection: Connection, shared: Arc<Shared>) -> io::Result<()> {
+async fn serve(mut connection: Connection, shared: Arc<ServedCalls>) -> io::Result<()> {
     while let Some(request) = connection.request().await? {
         let (id, ends) = shared.begin(&request.path, &request.body);
         let mut released = shared.released.subscribe();
@@ -167,7 +168,7 @@ mod tests {
         socket
     }
 
-    async fn first(tools: &ToolServer) -> ToolCall {
+    async fn first(tools: &ToolServer) -> ServedCall {
         loop {
             match tools.calls().into_iter().next() {
                 Some(call) => return call,

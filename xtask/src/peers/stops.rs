@@ -70,7 +70,7 @@ fn measured(recipe: &Recipe) -> Result<Kept, Absent> {
     println!("stop-table: {} {} is installed and tried", recipe.name, recipe.version);
     let here = recipes().join(&recipe.id);
     install::install(recipe, &here, &cache)?;
-    let own = if recipe.install.own { optional::released().map_err(absent)? } else { PathBuf::new() };
+    let own = if recipe.is_ours() { optional::released().map_err(absent)? } else { PathBuf::new() };
     let places = Places { here: &here, cache: &cache, own: &own };
     let seen = tried(&target().join("release/stop-test"), recipe, &places).map_err(absent)?;
     Kept::of(recipe, &seen).map_err(absent)
@@ -98,10 +98,10 @@ fn tried(program: &Path, recipe: &Recipe, places: &Places<'_>) -> anyhow::Result
 /// How `stop-test` ends where the target could not be driven.
 const NOT_DRIVEN: i32 = 3;
 
-/// Our own program by each of its doors: nothing of it may be worse than what ends soon after its caller was told.
+/// Our own program by each of its doors: nothing of it may be worse than *ends late*.
 pub(super) fn ours(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
     cargo::run(&["build", "-p", "safepoint-stop-test"])?;
-    for recipe in Recipe::all(&recipes())?.iter().filter(|recipe| recipe.install.own) {
+    for recipe in Recipe::all(&recipes())?.iter().filter(|recipe| recipe.is_ours()) {
         let here = recipes().join(&recipe.id);
         let cache = target().join("stops").join(&recipe.id);
         let places = Places { here: &here, cache: &cache, own: binary };

@@ -5,7 +5,7 @@ use crate::source::File;
 use super::Fault;
 
 /// The files that may wait for several things at once.
-const SELECTS: [&str; 10] = [
+const SELECTS: [&str; 11] = [
     "crates/safepoint-scope/",
     "crates/safepoint/src/run/driver",
     "crates/safepoint/src/session",
@@ -13,17 +13,19 @@ const SELECTS: [&str; 10] = [
     "crates/safepoint-remote/src/acp/process",
     "crates/safepoint-testkit/",
     "crates/safepoint-fleet/",
+    "crates/safepoint-stop-test/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",
     "xtask/",
 ];
 
 /// The files that may spawn without a scope: the scope itself, and what is no library.
-const SPAWNS: [&str; 8] = [
+const SPAWNS: [&str; 9] = [
     "crates/safepoint-scope/src/",
     "crates/safepoint-tools/src/process/",
     "crates/safepoint-testkit/",
     "crates/safepoint-fleet/",
+    "crates/safepoint-stop-test/",
     "crates/safepoint-loom/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",
@@ -31,11 +33,12 @@ const SPAWNS: [&str; 8] = [
 ];
 
 /// The files that may start a process.
-const COMMANDS: [&str; 6] = [
+const COMMANDS: [&str; 7] = [
     "crates/safepoint-tools/src/process/",
     // It starts none: it becomes one.
     "crates/safepoint-sandbox/src/helper.rs",
     "crates/safepoint-testkit/",
+    "crates/safepoint-stop-test/",
     "crates/safepoint-cli/",
     "crates/safepoint-bench/",
     "xtask/",

@@ -7,7 +7,7 @@ use super::Fault;
 /// The one place for prints; the guard of commands and the helper that confines them, which have no other output and print
 /// only about themselves; the end of a
 /// program whose `main` returns an outcome; and what is no part of the product.
-const PRINTS: [&str; 10] = [
+const PRINTS: [&str; 11] = [
     "crates/safepoint-cli/src/output.rs",
     "crates/safepoint-tools/src/process/guard.rs",
     "crates/safepoint-sandbox/src/helper.rs",
@@ -16,6 +16,7 @@ const PRINTS: [&str; 10] = [
     "crates/safepoint/src/session/machine/explored.rs",
     "crates/safepoint-testkit/",
     "crates/safepoint-fleet/",
+    "crates/safepoint-stop-test/",
     "crates/safepoint-bench/",
     "xtask/",
 ];

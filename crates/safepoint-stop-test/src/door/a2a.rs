@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     claims::Said,
-    stage::{Stage, StageError},
+    stage::{StageError, TrialStage},
 };
 
 /// How long a server may take until it listens, and to answer: some start a virtual machine.
@@ -49,7 +49,7 @@ pub(super) struct A2a {
 }
 
 impl A2a {
-    pub(super) async fn start(line: &str, stage: &Stage, headers: &Headers) -> Result<Self, StageError> {
+    pub(super) async fn start(line: &str, stage: &TrialStage, headers: &Headers) -> Result<Self, StageError> {
         let port = free_port().map_err(|error| StageError::Unbuilt(error.to_string()))?;
         let mut command = command(line, stage);
         command.env("PORT", port.to_string());
@@ -70,7 +70,8 @@ impl A2a {
         };
         let mut seen = String::new();
         let card = timeout(PATIENCE, a2a.card(&base, &mut seen)).await;
-        let card = card.map_err(|_elapsed| StageError::NotStarted(format!("it shows no agent card: {seen}")))??;
+        let card =
+            card.map_err(|_elapsed| StageError::NotStarted(format!("it shows no agent card: {seen}")))??;
         a2a.read(&card);
         a2a.send(FIRST).await.map_err(StageError::NotStarted)?;
         Ok(a2a)
@@ -127,7 +128,8 @@ impl A2a {
         if let Some(context) = &self.context {
             message["contextId"] = json!(context);
         }
-        let (body, headers) = self.rpc(["message/stream", "SendStreamingMessage"], &json!({"message": message}));
+        let (body, headers) =
+            self.rpc(["message/stream", "SendStreamingMessage"], &json!({"message": message}));
         self.stream = Some(post(&self.address, &headers, &body).await?);
         (self.task, self.end) = (None, None);
         Ok(())
@@ -184,7 +186,8 @@ impl Started for A2a {
                     let address = self.address.clone();
                     let asked = async move { cancelled(&address, &headers, &body).await };
                     let asked = tokio::spawn(asked);
-                    let asked = Box::pin(async move { asked.await.unwrap_or_else(|error| Err(error.to_string())) });
+                    let asked =
+                        Box::pin(async move { asked.await.unwrap_or_else(|error| Err(error.to_string())) });
                     self.cancel.get_or_insert(asked);
                 }
                 way => return Err(no_such_way(way)),
@@ -209,14 +212,16 @@ impl Started for A2a {
             };
             match first {
                 Either::Right(told) => Told { named: self.said.clone(), ..told },
-                Either::Left(answer) => match answer.ok().as_ref().and_then(|task| Some((task, end(task)?))) {
-                    Some((task, says)) => {
-                        let named = self.said.iter().cloned().chain(beyond(task)).collect();
-                        Told { named, ..Told::now(says) }
+                Either::Left(answer) => {
+                    match answer.ok().as_ref().and_then(|task| Some((task, end(task)?))) {
+                        Some((task, says)) => {
+                            let named = self.said.iter().cloned().chain(beyond(task)).collect();
+                            Told { named, ..Told::now(says) }
+                        }
+                        // It was refused, or says of no end: the stream says when there is one.
+                        None => self.over().await,
                     }
-                    // It was refused, or says of no end: the stream says when there is one.
-                    None => self.over().await,
-                },
+                }
             }
         })
     }
@@ -249,7 +254,8 @@ async fn cancelled(address: &Url, headers: &Headers, body: &Value) -> Result<Val
 /// What of an event, of either version, names the task and its context.
 fn note(task: &mut Option<String>, context: &mut Option<String>, result: &Value) {
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
-    let inner = [&result["task"], &result["statusUpdate"], &result["artifactUpdate"], &result["message"], result];
+    let inner =
+        [&result["task"], &result["statusUpdate"], &result["artifactUpdate"], &result["message"], result];
     for part in inner {
         let id = if part["kind"] == "task" || part["status"].is_object() { text(&part["id"]) } else { None };
         *task = task.take().or_else(|| text(&part["taskId"])).or(id);
@@ -260,7 +266,13 @@ fn note(task: &mut Option<String>, context: &mut Option<String>, result: &Value)
 /// What an event or a task says beyond the protocol: there is where work that is left can be named.
 fn beyond(result: &Value) -> impl Iterator<Item = String> {
     let inner = [&result["task"], &result["statusUpdate"], &result["status"]["message"], result];
-    inner.map(|part| &part["metadata"]).into_iter().filter(|meta| meta.is_object()).map(ToString::to_string).collect::<Vec<_>>().into_iter()
+    inner
+        .map(|part| &part["metadata"])
+        .into_iter()
+        .filter(|meta| meta.is_object())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 /// What an event or a task, of either version, says of an end, if it does.

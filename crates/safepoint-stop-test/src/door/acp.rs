@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::{FIRST, NEXT, Started, Told, lines::Lines, no_such_way, wrote};
+use super::{FIRST, NEXT, Started, Told, lines::JsonLines, no_such_way, wrote};
 use crate::{
     claims::Said,
-    stage::{Stage, StageError},
+    stage::{StageError, TrialStage},
 };
 
 /// How long an agent may take to open a session, and to answer the next message.
@@ -25,7 +25,7 @@ const CLOSED: &str = "input-closed";
 
 /// An agent in whose session a prompt is answered.
 pub(super) struct Acp {
-    lines: Lines,
+    lines: JsonLines,
     session: String,
     /// The number of the last request.
     asked: u64,
@@ -40,9 +40,13 @@ pub(super) struct Acp {
 }
 
 impl Acp {
-    pub(super) async fn start(line: &str, stage: &Stage, leaves_questions: bool) -> Result<Self, StageError> {
+    pub(super) async fn start(
+        line: &str,
+        stage: &TrialStage,
+        leaves_questions: bool,
+    ) -> Result<Self, StageError> {
         let mut acp = Self {
-            lines: Lines::start(line, stage)?,
+            lines: JsonLines::start(line, stage)?,
             session: String::new(),
             asked: 0,
             leaves_questions,
@@ -52,12 +56,13 @@ impl Acp {
             crash: None,
         };
         let opened = timeout(PATIENCE, acp.open(stage)).await;
-        opened.map_err(|_elapsed| StageError::NotStarted("it opened no session for too long".to_owned()))??;
+        opened
+            .map_err(|_elapsed| StageError::NotStarted("it opened no session for too long".to_owned()))??;
         acp.prompt(FIRST).await;
         Ok(acp)
     }
 
-    async fn open(&mut self, stage: &Stage) -> Result<(), StageError> {
+    async fn open(&mut self, stage: &TrialStage) -> Result<(), StageError> {
         let client = json!({"name": "stop-test", "version": env!("CARGO_PKG_VERSION")});
         let none = json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
         let hello = json!({"protocolVersion": 1, "clientCapabilities": none, "clientInfo": client});
@@ -75,7 +80,9 @@ impl Acp {
         let Some(answer) = self.answer().await else {
             let end = self.lines.end().await;
             let wrote = wrote(&self.lines.words());
-            return Err(StageError::NotStarted(format!("it ended before it answered `{method}`: {end}{wrote}")));
+            return Err(StageError::NotStarted(format!(
+                "it ended before it answered `{method}`: {end}{wrote}"
+            )));
         };
         match answer.get("result") {
             Some(result) => Ok(result.clone()),
@@ -129,7 +136,8 @@ impl Acp {
         }
         let options = message["params"]["options"].as_array();
         let of_kind = |kind| options?.iter().find(|option| option["kind"] == kind);
-        let allowed = of_kind("allow_once").or_else(|| of_kind("allow_always")).map(|option| &option["optionId"]);
+        let allowed =
+            of_kind("allow_once").or_else(|| of_kind("allow_always")).map(|option| &option["optionId"]);
         let outcome = json!({"outcome": {"outcome": "selected", "optionId": allowed}});
         self.lines.say(&json!({"jsonrpc": "2.0", "id": id, "result": outcome})).await;
     }

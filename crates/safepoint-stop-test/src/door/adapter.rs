@@ -11,10 +11,10 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{FIRST, NEXT, Started, Told, lines::Lines, wrote};
+use super::{FIRST, NEXT, Started, Told, lines::JsonLines, wrote};
 use crate::{
     claims::Said,
-    stage::{Stage, StageError},
+    stage::{StageError, TrialStage},
 };
 
 /// How long an adapter may take to be ready, and to answer the next message: some start a virtual machine.
@@ -22,21 +22,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An adapter that was started.
 pub(super) struct Adapter {
-    lines: Lines,
+    lines: JsonLines,
     ways: Vec<String>,
     crash: Option<String>,
 }
 
 impl Adapter {
-    pub(super) async fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
+    pub(super) async fn start(line: &str, stage: &TrialStage) -> Result<Self, StageError> {
         let mut adapter = Self::open(line, stage).await?;
         adapter.lines.say(&json!({"do": "start", "text": FIRST})).await;
         Ok(adapter)
     }
 
     /// Starts the adapter, and nothing in it.
-    pub(super) async fn open(line: &str, stage: &Stage) -> Result<Self, StageError> {
-        let mut lines = Lines::start(line, stage)?;
+    pub(super) async fn open(line: &str, stage: &TrialStage) -> Result<Self, StageError> {
+        let mut lines = JsonLines::start(line, stage)?;
         let ready = timeout(PATIENCE, ready(&mut lines)).await;
         let Ok(ready) = ready else { return Err(not_ready("said nothing for too long", &lines)) };
         let Some(ready) = ready else {
@@ -66,11 +66,11 @@ impl Adapter {
     }
 }
 
-fn not_ready(why: &str, lines: &Lines) -> StageError {
+fn not_ready(why: &str, lines: &JsonLines) -> StageError {
     StageError::NotStarted(format!("the adapter {why} before it was ready{}", wrote(&lines.words())))
 }
 
-async fn ready(lines: &mut Lines) -> Option<Value> {
+async fn ready(lines: &mut JsonLines) -> Option<Value> {
     loop {
         let line = lines.hear().await?;
         if line["at"] == "ready" {

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::process::{Process, command};
-use crate::stage::{Stage, StageError};
+use crate::stage::{StageError, TrialStage};
 
 /// The longest line that is read: whatever says more in one speaks no protocol.
 const LONGEST: u64 = 16 << 20;
@@ -18,7 +18,7 @@ const LONGEST: u64 = 16 << 20;
 const DYING: Duration = Duration::from_secs(2);
 
 /// The process, and both ends.
-pub(super) struct Lines {
+pub(super) struct JsonLines {
     process: Process,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -26,8 +26,8 @@ pub(super) struct Lines {
     read: Vec<u8>,
 }
 
-impl Lines {
-    pub(super) fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
+impl JsonLines {
+    pub(super) fn start(line: &str, stage: &TrialStage) -> Result<Self, StageError> {
         let mut command = command(line, stage);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = Process::start(command)?;

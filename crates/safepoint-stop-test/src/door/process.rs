@@ -11,7 +11,7 @@ use tokio::{
     process::{Child, ChildStderr, Command},
 };
 
-use crate::stage::{Stage, StageError};
+use crate::stage::{StageError, TrialStage};
 
 /// How much of its last words is kept.
 const KEPT: usize = 300;
@@ -19,6 +19,7 @@ const KEPT: usize = 300;
 /// A process, and what it wrote to its standard error. Whatever it writes is read, so that it never waits for a reader.
 pub(super) struct Process {
     pub(super) child: Child,
+    /// The last of what it wrote. Held for one look or one addition; no other lock is taken under it.
     words: Arc<Mutex<VecDeque<u8>>>,
 }
 
@@ -39,7 +40,8 @@ impl Process {
     /// The last of what it wrote, in one line.
     pub(super) fn words(&self) -> String {
         let bytes: Vec<u8> = lock(&self.words).iter().copied().collect();
-        let words: Vec<String> = String::from_utf8_lossy(&bytes).split_whitespace().map(ToOwned::to_owned).collect();
+        let words: Vec<String> =
+            String::from_utf8_lossy(&bytes).split_whitespace().map(ToOwned::to_owned).collect();
         words.join(" ")
     }
 }
@@ -60,7 +62,7 @@ async fn read(mut stderr: ChildStderr, words: Arc<Mutex<VecDeque<u8>>>) {
 
 /// The command of a target in its stage's folder: it replaces the shell that reads it, so that a signal reaches it, and is the first of
 /// a group of processes, as a terminal would start it.
-pub(super) fn command(line: &str, stage: &Stage) -> Command {
+pub(super) fn command(line: &str, stage: &TrialStage) -> Command {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("exec {line} \"$@\""), "sh"]);
     command.current_dir(stage.work_folder()).envs(stage.variables().iter().cloned());

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     claims::Said,
-    stage::{Stage, StageError},
+    stage::{StageError, TrialStage},
 };
 
 /// A program that was started.
@@ -47,7 +47,7 @@ pub(super) fn ways() -> Vec<String> {
 }
 
 impl Program {
-    pub(super) fn start(line: &str, stage: &Stage) -> Result<Self, StageError> {
+    pub(super) fn start(line: &str, stage: &TrialStage) -> Result<Self, StageError> {
         let mut command = command(line, stage);
         command.arg(FIRST);
         Ok(Self { process: Process::start(command)?, sent: Vec::new(), ended: None })

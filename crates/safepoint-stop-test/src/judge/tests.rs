@@ -149,12 +149,7 @@ fn cases() -> Vec<(Facts, Claims, Verdict, &'static str)> {
             "the next message is refused: no result",
         ),
         (next(Next::Silent), told(Said::Stopped, 1), Breaks, "the next message has no answer"),
-        (
-            next(Next::CallLost("pay".into())),
-            told(Said::Stopped, 1),
-            Ends,
-            "said to be stopped after 1 ms",
-        ),
+        (next(Next::CallLost("pay".into())), told(Said::Stopped, 1), Ends, "said to be stopped after 1 ms"),
         (
             next(Next::NotSent("its door has none".into())),
             told(Said::Stopped, 1),
@@ -167,7 +162,7 @@ fn cases() -> Vec<(Facts, Claims, Verdict, &'static str)> {
 #[test]
 fn each_case_has_its_verdict_and_says_why() {
     for (facts, claims, verdict, because) in cases() {
-        let judged = judge(&facts, &claims, &Limits::default());
+        let judged = judge(&facts, &claims, &VerdictLimits::default());
         assert_eq!((judged.verdict, &*judged.because), (verdict, because), "{facts:?} {claims:?}");
     }
 }
@@ -192,7 +187,7 @@ fn work_that_is_cut_earlier_or_named_is_never_judged_worse() {
     let frees = [None, Some(ms(0)), Some(ms(3000)), Some(ms(20_000))];
     let says = [Said::Stopped, Said::Done, Said::Failed, Said::Nothing];
     let verdict = |end: WorkEnd, other: WorkEnd, claims: &Claims| {
-        judge(&of(vec![tool(end), process(other)]), claims, &Limits::default()).verdict
+        judge(&of(vec![tool(end), process(other)]), claims, &VerdictLimits::default()).verdict
     };
     for (free, says) in frees.into_iter().flat_map(|free| says.map(|says| (free, says))) {
         let silent = Claims { free, says, named: Vec::new() };
@@ -200,7 +195,7 @@ fn work_that_is_cut_earlier_or_named_is_never_judged_worse() {
         for other in ends {
             for pair in ends.windows(2) {
                 // Without control a hang that ended its work is another fault than a stop without an effect.
-                if free.is_some_and(|free| free <= Limits::default().hang) {
+                if free.is_some_and(|free| free <= VerdictLimits::default().hang) {
                     assert!(
                         verdict(pair[0], other, &silent) <= verdict(pair[1], other, &silent),
                         "{pair:?} {silent:?}"

@@ -43,14 +43,14 @@ pub(crate) enum Settled {
 
 /// One answer of the model.
 #[derive(Default)]
-struct Answer {
+struct ModelAnswer {
     text: String,
-    calls: Vec<Call>,
+    calls: Vec<AskedCall>,
 }
 
 /// A call, as its pieces have come so far.
 #[derive(Clone, Default)]
-struct Call {
+struct AskedCall {
     id: String,
     name: String,
     arguments: String,
@@ -89,7 +89,7 @@ impl Agent {
                 return Some(());
             }
             let results: Vec<(String, String)> = thread::scope(|scope| {
-                let run = |call: &Call| (call.id.clone(), self.run(call));
+                let run = |call: &AskedCall| (call.id.clone(), self.run(call));
                 let calls: Vec<_> = answer.calls.iter().map(|call| scope.spawn(move || run(call))).collect();
                 calls.into_iter().filter_map(|call| call.join().ok()).collect()
             });
@@ -107,14 +107,15 @@ impl Agent {
     }
 
     /// Asks the model; none if the answer was cut or refused.
-    fn ask(&self, turn: u64) -> Option<Answer> {
+    fn ask(&self, turn: u64) -> Option<ModelAnswer> {
         let base = env::var("OPENAI_BASE_URL").ok()?;
         let (history, is_current) = {
             let work = self.lock();
             (work.history.clone(), work.turn == turn)
         };
-        let connection = is_current.then(|| self.post("model", &format!("{base}/chat/completions"), &request(history)))?;
-        let mut answer = Answer::default();
+        let connection =
+            is_current.then(|| self.post("model", &format!("{base}/chat/completions"), &request(history)))?;
+        let mut answer = ModelAnswer::default();
         for line in BufReader::new(connection.ok()?).lines().map_while(Result::ok) {
             match line.strip_prefix("data: ") {
                 Some("[DONE]") => return Some(answer),
@@ -129,7 +130,7 @@ impl Agent {
         None
     }
 
-    fn run(&self, call: &Call) -> String {
+    fn run(&self, call: &AskedCall) -> String {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         if call.name == "sh" {
             let line = arguments["command"].as_str().unwrap_or_default();
@@ -138,10 +139,11 @@ impl Agent {
             return ran.map_or_else(|error| error.to_string(), |status| status.to_string());
         }
         let tools = env::var("STOP_TEST_TOOLS").unwrap_or_default();
-        let answered = self.post(&call.name, &format!("{tools}/{}", call.name), &arguments).and_then(|mut answer| {
-            let mut text = String::new();
-            answer.read_to_string(&mut text).map(|_| text)
-        });
+        let answered =
+            self.post(&call.name, &format!("{tools}/{}", call.name), &arguments).and_then(|mut answer| {
+                let mut text = String::new();
+                answer.read_to_string(&mut text).map(|_| text)
+            });
         answered.unwrap_or_else(|error| error.to_string())
     }
 
@@ -191,15 +193,16 @@ impl Agent {
     }
 }
 
-impl Answer {
+impl ModelAnswer {
     /// Adds a chunk of a stream.
     fn add(&mut self, chunk: &Value) {
         let delta = &chunk["choices"][0]["delta"];
         self.text.push_str(delta["content"].as_str().unwrap_or_default());
         for piece in delta["tool_calls"].as_array().into_iter().flatten() {
-            let place = piece["index"].as_u64().and_then(|place| usize::try_from(place).ok()).unwrap_or_default();
+            let place =
+                piece["index"].as_u64().and_then(|place| usize::try_from(place).ok()).unwrap_or_default();
             if self.calls.len() <= place {
-                self.calls.resize(place + 1, Call::default());
+                self.calls.resize(place + 1, AskedCall::default());
             }
             let call = &mut self.calls[place];
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -213,7 +216,7 @@ impl Answer {
         if self.calls.is_empty() {
             return json!({"role": "assistant", "content": self.text});
         }
-        let of = |call: &Call| {
+        let of = |call: &AskedCall| {
             let function = json!({"name": call.name, "arguments": call.arguments});
             json!({"id": call.id, "type": "function", "function": function})
         };

@@ -5,7 +5,6 @@
 use std::{
     env,
     io::{self, Write as _},
-    // Exit: it is a program for itself, and how it ends is what it shows.
     process::{self, ExitCode},
     sync::Arc,
     thread,
@@ -80,6 +79,7 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     let manners = MANNERS.map(|(name, _)| name).join(", ");
     eprintln!("usage: stop-test-reference adapter MANNER | program MANNER PROMPT; the manners: {manners}");
+    // Exit: 2 is the usual code of a command that cannot be read.
     ExitCode::from(2)
 }
 
@@ -106,7 +106,8 @@ fn adapter(agent: &Arc<Agent>, manner: Manner) {
         let wish: Value = serde_json::from_str(&line).unwrap_or_default();
         match wish["do"].as_str() {
             Some("start" | "next") => {
-                let (agent, turn) = (Arc::clone(agent), agent.begin(wish["text"].as_str().unwrap_or_default()));
+                let (agent, turn) =
+                    (Arc::clone(agent), agent.begin(wish["text"].as_str().unwrap_or_default()));
                 drop(thread::spawn(move || match agent.finish(turn) {
                     Some(true) => told("done", &[]),
                     Some(false) => told("failed", &[]),
@@ -117,7 +118,7 @@ fn adapter(agent: &Arc<Agent>, manner: Manner) {
             _ => {}
         }
     }
-    // Its input is closed: nothing more is wanted.
+    // Exit: its input is closed, and nothing more is wanted.
     process::exit(0);
 }
 
@@ -174,7 +175,8 @@ fn on_signals(agent: &Agent, manner: Manner) {
     let runtime = runtime.expect("a runtime of one thread needs little");
     runtime.block_on(async {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        let [mut interrupts, mut ends, mut hangups] = kinds.map(|kind| signal(kind).expect("each can be heard"));
+        let [mut interrupts, mut ends, mut hangups] =
+            kinds.map(|kind| signal(kind).expect("each can be heard"));
         loop {
             // Any of them says the same.
             tokio::select! {
@@ -189,11 +191,13 @@ fn on_signals(agent: &Agent, manner: Manner) {
             match manner {
                 Manner::Ends | Manner::Forgets => {
                     agent.end_all();
+                    // Exit: as a shell says it of a signal.
                     process::exit(130);
                 }
                 Manner::Hangs => agent.end_all(),
                 Manner::Crashes => process::abort(),
                 Manner::GoesOn => {}
+                // Exit: the same, with all that it has started left alive.
                 _ => process::exit(130),
             }
         }

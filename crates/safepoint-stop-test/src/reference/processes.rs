@@ -26,7 +26,8 @@ pub(crate) fn end_all() {
 
 /// The live processes below this one, by number.
 pub(crate) fn below() -> Vec<i32> {
-    let all: Vec<(i32, i32)> = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| live(&entry)).collect();
+    let all: Vec<(i32, i32)> =
+        fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| live(&entry)).collect();
     let mut below = vec![getpid().as_raw_nonzero().get()];
     let mut seen = 0;
     while let Some(&parent) = below.get(seen) {

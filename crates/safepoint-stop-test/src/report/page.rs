@@ -56,7 +56,8 @@ fn picture(trial: &Trial) -> String {
     let watched = facts.watched.max(Duration::from_millis(1)).as_secs_f64();
     let place = |at: Duration| (at.as_secs_f64() / watched).min(1.0) * WIDTH;
     let height = LINE * (facts.work.len() as f64 + 1.0);
-    let mut lines = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"a line of time\">");
+    let mut lines =
+        format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"a line of time\">");
     let mut bar = |line: usize, class: &str, (to, words): (f64, String)| {
         let top = LINE * line as f64;
         let (y, base, to) = (top + 2.0, top + 13.0, to.max(2.0));

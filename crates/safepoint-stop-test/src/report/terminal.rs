@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Report, Row};
-use crate::judge::Limits;
+use crate::judge::VerdictLimits;
 
 /// A row for each scenario and way that has a verdict, then what has none, with the reason.
 pub(super) fn written(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -24,9 +24,12 @@ pub(super) fn written(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     for (_, name, why) in &report.unplayed {
         writeln!(f, "  - {name}: cannot be expressed: {why}")?;
     }
-    let Limits { blur, late, hang } = report.limits;
+    let VerdictLimits { blur, late, hang } = report.limits;
     let blur = blur.as_millis();
-    writeln!(f, "limits: {blur} ms is the same moment, late is within {late:?}, a hang is no control within {hang:?}")
+    writeln!(
+        f,
+        "limits: {blur} ms is the same moment, late is within {late:?}, a hang is no control within {hang:?}"
+    )
 }
 
 /// The scenarios without a verdict, by why they have none; each reason where it comes first.

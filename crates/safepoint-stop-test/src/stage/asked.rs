@@ -5,7 +5,7 @@ use std::path::Path;
 use safepoint_testkit::script::Reply;
 use serde_json::{Value, json};
 
-use crate::scenario::Moment;
+use crate::scenario::StopMoment;
 
 /// The file without which no command runs on.
 pub(super) const ON: &str = "on";
@@ -34,14 +34,17 @@ impl CommandTool {
 
     fn read(tool: &Value) -> Option<Self> {
         let schemas = ["parameters", "input_schema", "parametersJsonSchema"];
-        let schema = schemas.into_iter().map(|name| &tool[name]).find(|schema| schema["properties"].is_object())?;
+        let schema =
+            schemas.into_iter().map(|name| &tool[name]).find(|schema| schema["properties"].is_object())?;
         let properties = schema["properties"].as_object()?;
         let argument = ARGUMENTS.into_iter().find(|name| properties.contains_key(*name))?;
         let kind = properties[argument]["type"].as_str().unwrap_or_default();
         let is_list = kind.eq_ignore_ascii_case("array");
         let wanted = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let more = wanted.filter(|name| *name != argument);
-        let more = more.filter_map(|name| Some((name.to_owned(), of_kind(&properties.get(name)?["type"])?))).collect();
+        let more = more
+            .filter_map(|name| Some((name.to_owned(), of_kind(&properties.get(name)?["type"])?)))
+            .collect();
         Some(Self { name: tool["name"].as_str()?.to_owned(), argument: argument.to_owned(), is_list, more })
     }
 
@@ -83,7 +86,7 @@ pub(super) fn declared(request: &Value) -> Vec<Value> {
 }
 
 /// What the model asks for so that a moment comes, and what is under way then.
-pub(super) struct Asked {
+pub(super) struct AskedWork {
     pub(super) reply: Reply,
     /// Commands that run then.
     pub(super) commands: Commands,
@@ -104,21 +107,25 @@ pub(super) struct Commands {
 const TOOL: &str = "work";
 const TOOL_DEAF: &str = "deaf";
 
-impl Asked {
+impl AskedWork {
     /// What is asked of a target with these tools.
     ///
     /// # Errors
     /// Which tool it does not offer.
-    pub(super) fn of(moment: Moment, request: &Value, folder: &Path) -> Result<Self, &'static str> {
+    pub(super) fn of(moment: StopMoment, request: &Value, folder: &Path) -> Result<Self, &'static str> {
         let tool = CommandTool::of(request);
         match moment {
-            Moment::Tool => Self::calls(request, TOOL, 1),
-            Moment::ToolDeaf => Self::calls(request, TOOL_DEAF, 1),
-            Moment::OneOfThree => match &tool {
-                Some(tool) => Ok(Self::commands(tool, &["echo done".to_owned(), waits(folder), waits(folder)], 2)),
+            StopMoment::Tool => Self::calls(request, TOOL, 1),
+            StopMoment::ToolDeaf => Self::calls(request, TOOL_DEAF, 1),
+            StopMoment::OneOfThree => match &tool {
+                Some(tool) => {
+                    Ok(Self::commands(tool, &["echo done".to_owned(), waits(folder), waits(folder)], 2))
+                }
                 None => Self::calls(request, TOOL, 3),
             },
-            Moment::CommandApart => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits_apart(folder)], 2)),
+            StopMoment::CommandApart => {
+                Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits_apart(folder)], 2))
+            }
             _ => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits(folder)], 1)),
         }
     }
@@ -127,7 +134,8 @@ impl Asked {
         if !declared(request).iter().any(|tool| tool["name"] == name) {
             return Err("it has no tool of the test's own");
         }
-        let reply = (0..calls).fold(Reply::default(), |reply, _| reply.and_call(name, json!({ "what": "it" })));
+        let reply =
+            (0..calls).fold(Reply::default(), |reply, _| reply.and_call(name, json!({ "what": "it" })));
         Ok(Self { reply, commands: Commands { running: 0 }, calls, released: calls / 2, word: name })
     }
 

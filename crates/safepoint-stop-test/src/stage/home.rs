@@ -21,7 +21,8 @@ impl Home {
         let added = setting.variables.iter().map(|(name, value)| (name.clone(), filled(value, &own)));
         let added: Vec<_> = added.collect();
         let is_added = |name: &String| added.iter().any(|(other, _)| other == name);
-        let mut variables: Vec<(String, String)> = own.into_iter().filter(|(name, _)| !is_added(name)).collect();
+        let mut variables: Vec<(String, String)> =
+            own.into_iter().filter(|(name, _)| !is_added(name)).collect();
         variables.extend(added);
         fs::create_dir(place)?;
         if let Some(from) = &setting.home {
@@ -57,7 +58,10 @@ mod tests {
     #[test]
     fn a_variable_in_braces_is_replaced_and_other_braces_stay() {
         let variables = [("URL".to_owned(), "http://here".to_owned())];
-        assert_eq!(filled(r#"{"a": {"url": "{URL}/v1"}, "b": {}}"#, &variables), r#"{"a": {"url": "http://here/v1"}, "b": {}}"#);
+        assert_eq!(
+            filled(r#"{"a": {"url": "{URL}/v1"}, "b": {}}"#, &variables),
+            r#"{"a": {"url": "http://here/v1"}, "b": {}}"#
+        );
         assert_eq!(filled("{OTHER}", &variables), "{OTHER}");
     }
 
@@ -67,7 +71,11 @@ mod tests {
         let from = place.path().join("from");
         fs::create_dir_all(from.join(".config")).unwrap();
         fs::write(from.join(".config/agent.json"), r#"{"url": "{URL}"}"#).unwrap();
-        let setting = Setting { home: Some(from), variables: vec![("MORE".into(), "{URL}/more".into())], ..Setting::default() };
+        let setting = Setting {
+            home: Some(from),
+            variables: vec![("MORE".into(), "{URL}/more".into())],
+            ..Setting::default()
+        };
         let own = vec![("URL".to_owned(), "http://here".to_owned())];
         let home = Home::build(&place.path().join("home"), &setting, own).unwrap();
         assert_eq!(home.variables[1], ("MORE".to_owned(), "http://here/more".to_owned()));

@@ -22,7 +22,7 @@ const DYING: Duration = Duration::from_secs(5);
 
 /// A process that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenProcess {
     pid: i32,
     /// When it began, by the kernel: a later process with its number has another one.
     start: u64,
@@ -30,15 +30,15 @@ pub(super) struct Seen {
 }
 
 /// A process that is watched until it is gone.
-pub(super) struct Watched {
+pub(super) struct WatchedProcess {
     pid: i32,
     name: String,
     task: Option<JoinHandle<Instant>>,
     ended: Option<Instant>,
 }
 
-impl Watched {
-    pub(super) fn of(seen: Seen) -> Self {
+impl WatchedProcess {
+    pub(super) fn of(seen: SeenProcess) -> Self {
         let apart = if seen.line.contains("trap \"\" INT") { " in another session" } else { "" };
         let name = format!("command{apart}, {}", seen.pid);
         Self { pid: seen.pid, name, task: Some(tokio::spawn(gone(seen))), ended: None }
@@ -72,7 +72,7 @@ impl Watched {
     }
 }
 
-async fn gone(seen: Seen) -> Instant {
+async fn gone(seen: SeenProcess) -> Instant {
     while start(seen.pid) == Some(seen.start) {
         sleep(LOOK).await;
     }
@@ -80,7 +80,7 @@ async fn gone(seen: Seen) -> Instant {
 }
 
 /// The live commands of a folder: the shells that wait for its file, and not what they start for a moment.
-pub(super) fn of(folder: &Path) -> Vec<Seen> {
+pub(super) fn of(folder: &Path) -> Vec<SeenProcess> {
     let mark = format!("[ -e {} ]", folder.join(ON).display());
     all()
         .filter_map(|pid| Some((pid, line(pid)?)))
@@ -94,8 +94,8 @@ fn is_a_command(line: &str, mark: &str) -> bool {
     line.contains(mark) && !line.starts_with("setsid ")
 }
 
-fn seen((pid, line): (i32, String)) -> Option<Seen> {
-    Some(Seen { pid, start: start(pid)?, line })
+fn seen((pid, line): (i32, String)) -> Option<SeenProcess> {
+    Some(SeenProcess { pid, start: start(pid)?, line })
 }
 
 /// Ends all that names this folder, and waits until it is dead.

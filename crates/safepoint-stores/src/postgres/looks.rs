@@ -25,7 +25,6 @@ use super::{
     worker::{PgWorker, answer_of, tell},
 };
 
-
 /// What many sessions may ask at once.
 pub(super) trait Look: Send + Sync + Sized + 'static {
     type Answer: Send + 'static;

@@ -1,15 +1,16 @@
-//! How a target is had: by name from a registry, into a folder of its own.
+//! How a target is had: by name from a registry, into a folder for it alone.
 
 use std::{fs, path::Path, process::Command};
 
 use super::{
     super::{Absent, mcp::quietly, node},
-    recipe::Recipe,
+    recipe::{Project, Recipe},
 };
 
 /// Installs it, unless it is there.
 pub(super) fn install(recipe: &Recipe, here: &Path, cache: &Path) -> Result<(), Absent> {
-    fs::create_dir_all(cache).map_err(|error| Absent(format!("{} cannot be made: {error}", cache.display())))?;
+    fs::create_dir_all(cache)
+        .map_err(|error| Absent(format!("{} cannot be made: {error}", cache.display())))?;
     let how = &recipe.install;
     if !how.node.is_empty() {
         let packages: Vec<&str> = how.node.iter().map(String::as_str).collect();
@@ -19,16 +20,14 @@ pub(super) fn install(recipe: &Recipe, here: &Path, cache: &Path) -> Result<(), 
     if !how.python.is_empty() {
         python(&how.python, cache)?;
     }
-    let project = [
-        (how.go, "go", &["build", "-o", "adapter", "."][..]),
-        (how.maven, "mvn", &["-q", "-B", "package"][..]),
-        (how.cargo, "cargo", &["build", "--release", "--target-dir", "target"][..]),
-    ];
-    for (_, program, args) in project.into_iter().filter(|(is_so, ..)| *is_so) {
-        copy(here, cache)?;
-        quietly(Command::new(program).args(args).current_dir(cache), program)?;
-    }
-    Ok(())
+    let (program, args) = match how.project {
+        None | Some(Project::Own) => return Ok(()),
+        Some(Project::Go) => ("go", &["build", "-o", "adapter", "."][..]),
+        Some(Project::Maven) => ("mvn", &["-q", "-B", "package"][..]),
+        Some(Project::Cargo) => ("cargo", &["build", "--release", "--target-dir", "target"][..]),
+    };
+    copy(here, cache)?;
+    quietly(Command::new(program).args(args).current_dir(cache), program)
 }
 
 fn python(packages: &[String], cache: &Path) -> Result<(), Absent> {
@@ -43,7 +42,8 @@ fn python(packages: &[String], cache: &Path) -> Result<(), Absent> {
     let mut pip = Command::new(&interpreter);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
     quietly(&mut pip, "pip install")?;
-    fs::write(&stamp, wanted).map_err(|error| Absent(format!("{} cannot be written: {error}", stamp.display())))
+    fs::write(&stamp, wanted)
+        .map_err(|error| Absent(format!("{} cannot be written: {error}", stamp.display())))
 }
 
 /// The files of the recipe, where its packages are.

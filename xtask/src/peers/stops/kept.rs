@@ -35,7 +35,8 @@ pub(super) struct KeptRow {
 }
 
 /// From best to worst, as the test has them.
-pub(super) const VERDICTS: [&str; 7] = ["ends", "ends-late", "says-so", "lets-go", "goes-on", "lies", "breaks"];
+pub(super) const VERDICTS: [&str; 7] =
+    ["ends", "ends-late", "says-so", "lets-go", "goes-on", "lies", "breaks"];
 
 impl Kept {
     /// From what the test wrote.
@@ -62,8 +63,10 @@ impl Kept {
     /// The worst verdict of a scenario over all ways, and whether another one came, too.
     pub(super) fn worst(&self, scenario: &str) -> Option<(&'static str, bool)> {
         let rows = self.rows.iter().filter(|row| row.scenario == scenario);
-        let found: Vec<&'static str> =
-            VERDICTS.into_iter().filter(|word| rows.clone().any(|row| row.verdicts.contains_key(*word))).collect();
+        let found: Vec<&'static str> = VERDICTS
+            .into_iter()
+            .filter(|word| rows.clone().any(|row| row.verdicts.contains_key(*word)))
+            .collect();
         found.last().map(|worst| (*worst, found.len() > 1))
     }
 }
@@ -72,7 +75,8 @@ impl KeptRow {
     /// What is worse than *ends late* in it, or was not reached, in words.
     pub(super) fn bad(&self) -> Option<String> {
         let is_good = |word: &String| VERDICTS[..2].contains(&word.as_str());
-        let is_bad = if self.verdicts.is_empty() { !self.is_unexpressed } else { !self.verdicts.keys().all(is_good) };
+        let is_bad =
+            if self.verdicts.is_empty() { !self.is_unexpressed } else { !self.verdicts.keys().all(is_good) };
         is_bad.then(|| format!("{} by {}: {:?}, {}", self.scenario, self.way, self.verdicts, self.because))
     }
 
@@ -97,13 +101,23 @@ impl KeptRow {
         }
         let scenario = &row["scenario"];
         let number = scenario["number"].as_u64().unwrap_or_default();
-        let is_unexpressed = row["trials"].as_array().is_some_and(|all| all.iter().all(|one| one["not-expressed"].is_string()));
-        Self { number, scenario: text(&scenario["name"]), way: text(&row["way"]), verdicts, because, is_unexpressed }
+        let is_unexpressed = row["trials"]
+            .as_array()
+            .is_some_and(|all| all.iter().all(|one| one["not-expressed"].is_string()));
+        Self {
+            number,
+            scenario: text(&scenario["name"]),
+            way: text(&row["way"]),
+            verdicts,
+            because,
+            is_unexpressed,
+        }
     }
 }
 
 /// This day, as the machine has it.
 fn today() -> anyhow::Result<String> {
-    let output = std::process::Command::new("date").arg("+%Y-%m-%d").output().context("there is no `date`")?;
+    let output =
+        std::process::Command::new("date").arg("+%Y-%m-%d").output().context("there is no `date`")?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

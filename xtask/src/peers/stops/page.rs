@@ -7,7 +7,37 @@ use super::{
     recipe::Recipe,
 };
 
-const HEAD: &str = include_str!("head.md");
+/// What stands above the table.
+const HEAD: &str = r#"# What the stop of an agent really does
+
+<!-- Written by `cargo xtask stop-table`; what is beneath this line is not written by hand. -->
+
+You press stop. Three things can be true of what you see next, and only one of them is good:
+
+- The work has ended: the model sends no more tokens, the tool does nothing more, the command is dead.
+- You have your prompt back, and the work goes on without you: tokens are paid, files change, a payment is made.
+- You are told "cancelled", and it is not so.
+
+Neither can be seen from the outside, so [`stop-test`](guides/stop-test.md) looks from the inside: it plays the model and the
+tools, stops the agent in its own documented way at each moment where stops are known to fail, and compares what was said with what was so.
+
+![The line of time of an honest and of a dishonest stop](pictures/two-stops.svg)
+
+| verdict | what it means |
+|---|---|
+| ends | the work had ended when the caller was told so |
+| ends late | the caller was told first; the work ended by itself within two seconds |
+| says so | work continues, and the target names it |
+| lets go | the caller has control back, work continues, and nothing says so |
+| goes on | the stop had no effect |
+| lies | the target says that it ended, and it had not |
+| breaks | the target hangs or crashes, or its conversation cannot be continued |
+
+Work counts as ended at the same moment as the word if it ended at most 50 ms later; a caller that has no control after ten seconds has
+none. Each row is driven three times, from an empty folder and an empty home, with the target's own defaults. `lies` also stands where a
+caller is told `done` or `failed` of work that did not end. A library has no commands of its own and a program has none of our tools, so
+each has columns that cannot be expressed. Is a row unfair to your project? Run its line, and tell us.
+"#;
 
 /// The columns, by the names of their scenarios.
 const COLUMNS: [(&str, &str); 15] = [
@@ -40,7 +70,10 @@ pub(super) fn written(recipes: &[Recipe], results: &Path) -> anyhow::Result<Stri
         line(&mut page, recipe, kept.as_ref())?;
         detail(&mut details, recipe, kept.as_ref())?;
     }
-    writeln!(page, "\n`*`: it varies, by the way to stop or by the repetition; the worst is shown. `·`: see below why there is none.\n")?;
+    writeln!(
+        page,
+        "\n`*`: it varies, by the way to stop or by the repetition; the worst is shown. `·`: see below why there is none.\n"
+    )?;
     page.push_str("## Each target\n");
     page.push_str(&details);
     Ok(page)
@@ -63,21 +96,38 @@ fn line(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Resu
 }
 
 fn detail(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Result<()> {
-    writeln!(page, "\n<a id=\"{}\"></a>\n\n### {}\n", recipe.id, recipe.name)?;
+    writeln!(page, "\n### {}\n\n{}. ", recipe.id, recipe.name)?;
     let Some(kept) = kept else {
         let why = recipe.skip.as_deref().unwrap_or("it was not driven yet");
         writeln!(page, "Not driven: {why}.")?;
         return Ok(());
     };
-    let old = if kept.version == recipe.version { String::new() } else { format!("; its recipe is of {} now", recipe.version) };
-    writeln!(page, "Version {}, on {}{old}. Again: `cargo xtask stop-table {}`. Its ways to stop:", kept.version, kept.date, recipe.id)?;
+    let old = if kept.version == recipe.version {
+        String::new()
+    } else {
+        format!("; its recipe is of {} now", recipe.version)
+    };
+    writeln!(
+        page,
+        "Version {}, on {}{old}. Again: `cargo xtask stop-table {}`. Its ways to stop:",
+        kept.version, kept.date, recipe.id
+    )?;
     recipe.stop.iter().try_for_each(|(way, at)| writeln!(page, "- `{way}`: <{at}>"))?;
-    let (judged, not): (Vec<&KeptRow>, Vec<&KeptRow>) = kept.rows.iter().partition(|row| !row.verdicts.is_empty());
+    let (judged, not): (Vec<&KeptRow>, Vec<&KeptRow>) =
+        kept.rows.iter().partition(|row| !row.verdicts.is_empty());
     writeln!(page, "\n| scenario | way | verdict | because |\n|---|---|---|---|")?;
     for row in judged {
-        let counted = row.verdicts.iter().map(|(word, times)| format!("{} ({times})", word.replace('-', " ")));
+        let counted =
+            row.verdicts.iter().map(|(word, times)| format!("{} ({times})", word.replace('-', " ")));
         let counted: Vec<String> = counted.collect();
-        writeln!(page, "| {} | `{}` | {} | {} |", row.scenario, row.way, counted.join(", "), cell(&row.because))?;
+        writeln!(
+            page,
+            "| {} | `{}` | {} | {} |",
+            row.scenario,
+            row.way,
+            counted.join(", "),
+            cell(&row.because)
+        )?;
     }
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for row in not {

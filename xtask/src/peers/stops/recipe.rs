@@ -24,7 +24,7 @@ pub(super) struct Recipe {
     pub(super) install: Install,
     #[serde(default)]
     run: Run,
-    /// What else `stop-test` is told.
+    /// More arguments of `stop-test`.
     #[serde(default)]
     pub(super) args: Vec<String>,
     /// Each way to stop, with the page that says so.
@@ -32,17 +32,27 @@ pub(super) struct Recipe {
     pub(super) stop: BTreeMap<String, String>,
 }
 
-/// Packages by name, with their versions; or a project beside the recipe.
+/// Packages by name, with their versions; or a project.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Install {
     pub(super) python: Vec<String>,
     pub(super) node: Vec<String>,
-    pub(super) go: bool,
-    pub(super) maven: bool,
-    pub(super) cargo: bool,
+    pub(super) project: Option<Project>,
+}
+
+/// What is built. Exhaustive: these are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Project {
+    /// By `go`, from what lies beside the recipe.
+    Go,
+    /// By `mvn`, from what lies beside the recipe.
+    Maven,
+    /// By `cargo`, from what lies beside the recipe.
+    Cargo,
     /// This project's own program.
-    pub(super) own: bool,
+    Own,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -58,24 +68,35 @@ impl Recipe {
         let mut recipes = Vec::new();
         for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
             let path = entry?.path().join("target.toml");
-            let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-            let recipe: Self = toml::from_str(&text).with_context(|| format!("{} is no recipe", path.display()))?;
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+            let recipe: Self =
+                toml::from_str(&text).with_context(|| format!("{} is no recipe", path.display()))?;
             let id = path.parent().and_then(Path::file_name).unwrap_or_default();
             recipes.push(Self { id: id.to_string_lossy().into_owned(), ..recipe }.checked()?);
         }
-        recipes.sort_by(|one, other| (one.language.clone(), &one.id).cmp(&(other.language.clone(), &other.id)));
+        recipes
+            .sort_by(|one, other| (one.language.clone(), &one.id).cmp(&(other.language.clone(), &other.id)));
         Ok(recipes)
     }
 
     /// One that is driven says how it is started, and each way to stop it has its page.
     fn checked(self) -> anyhow::Result<Self> {
         if self.skip.is_none() && (self.run.command.is_empty() || self.stop.is_empty()) {
-            bail!("{}: a recipe has `run.command`, and in `stop` each way with its page; or `skip`, with the reason", self.id);
+            bail!(
+                "{}: a recipe has `run.command`, and in `stop` each way with its page; or `skip`, with the reason",
+                self.id
+            );
         }
         if let Some((way, page)) = self.stop.iter().find(|(_, page)| !page.starts_with("https://")) {
             bail!("{}: the way `{way}` names no page, but `{page}`", self.id);
         }
         Ok(self)
+    }
+
+    /// Whether it is this project itself.
+    pub(super) fn is_ours(&self) -> bool {
+        self.install.project == Some(Project::Own)
     }
 
     /// As `stop-test` is given it.
@@ -101,7 +122,10 @@ pub(super) struct Places<'a> {
 
 impl Places<'_> {
     fn fill(&self, text: &str) -> String {
-        let fill = |text: String, (word, place): (&str, &Path)| text.replace(word, &place.display().to_string());
-        [("{here}", self.here), ("{cache}", self.cache), ("{own}", self.own)].into_iter().fold(text.to_owned(), fill)
+        let fill =
+            |text: String, (word, place): (&str, &Path)| text.replace(word, &place.display().to_string());
+        [("{here}", self.here), ("{cache}", self.cache), ("{own}", self.own)]
+            .into_iter()
+            .fold(text.to_owned(), fill)
     }
 }
