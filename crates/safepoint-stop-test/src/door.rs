@@ -1,8 +1,9 @@
 //! Doors: how a target is started, asked something, stopped, and how its caller gets control back.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{fmt, io, path::PathBuf, str::FromStr};
 
 use futures_util::future::BoxFuture;
+use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::{
@@ -39,6 +40,8 @@ pub struct Target {
 pub(crate) struct Setting {
     /// Its requests offer no tools.
     pub(crate) is_toolless: bool,
+    /// Where its trials have their folders; none: where this machine has such.
+    pub(crate) place: Option<PathBuf>,
     /// A folder whose files its home has.
     pub(crate) home: Option<PathBuf>,
     /// Variables of its environment.
@@ -64,6 +67,18 @@ const DOORS: [(&str, DoorKind); 4] = [
 ];
 
 const FORMS: &str = "a target is `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`";
+
+impl Setting {
+    /// An empty folder for a trial.
+    pub(crate) fn folder(&self) -> io::Result<TempDir> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("stop-test-");
+        match &self.place {
+            Some(place) => folder.tempdir_in(place),
+            None => folder.tempdir(),
+        }
+    }
+}
 
 /// What a caller was told when it got control back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,6 +134,13 @@ impl Target {
     #[must_use]
     pub fn without_tools(mut self) -> Self {
         self.setting.is_toolless = true;
+        self
+    }
+
+    /// The same target; its trials have their folders in this one.
+    #[must_use]
+    pub fn within(mut self, place: PathBuf) -> Self {
+        self.setting.place = Some(place);
         self
     }
 

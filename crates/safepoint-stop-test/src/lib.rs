@@ -6,6 +6,7 @@
 mod claims;
 mod door;
 mod facts;
+mod guard;
 mod judge;
 mod report;
 mod scenario;
@@ -16,6 +17,7 @@ mod verdict;
 pub use claims::{Claims, Said};
 pub use door::Target;
 pub use facts::{Facts, Next, Work, WorkEnd, WorkKind};
+pub use guard::Guard;
 pub use judge::{Judged, VerdictLimits, judge};
 pub use report::{Report, Row};
 pub use scenario::{SCENARIOS, Scenario, StopMoment, UNPLAYED};

@@ -9,8 +9,10 @@ use futures_util::{
     stream,
 };
 use safepoint_stop_test::{
-    Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict, VerdictLimits, play,
+    Guard, Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict, VerdictLimits,
+    play,
 };
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Stops an agent at each moment where stops fail, and says what really ended.
 #[derive(Debug, Parser)]
@@ -70,10 +72,17 @@ const NOT_DRIVEN: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
+    if Guard::is_guarding() {
+        return ExitCode::SUCCESS;
+    }
     let args = Args::parse();
+    let guard = match Guard::start() {
+        Ok(guard) => guard,
+        Err(error) => return failed(&format!("there is no place for a run: {error}")),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let report = match runtime {
-        Ok(runtime) => runtime.block_on(interruptible(&args)),
+        Ok(runtime) => runtime.block_on(interruptible(&args, &guard)),
         Err(error) => return failed(&format!("no runtime could be started: {error}")),
     };
     // Exit: it is a program of its own, and these are its codes (S15.5).
@@ -96,10 +105,10 @@ fn failed(why: &str) -> ExitCode {
 }
 
 /// The report; none if it was interrupted. All that was started has been ended by then.
-async fn interruptible(args: &Args) -> Option<Report> {
-    let interrupted = Box::pin(tokio::signal::ctrl_c());
+async fn interruptible(args: &Args, guard: &Guard) -> Option<Report> {
+    let interrupted = Box::pin(interrupted());
     // Either ends it: a report that is there is not thrown away, and trials that are dropped end what they have started.
-    match select(Box::pin(run(args)), interrupted).await {
+    match select(Box::pin(run(args, guard)), interrupted).await {
         Either::Left((report, _)) => Some(report),
         Either::Right((_, running)) => {
             drop(running);
@@ -109,9 +118,24 @@ async fn interruptible(args: &Args) -> Option<Report> {
     }
 }
 
+/// Waits for what asks a program at a terminal, or under a supervisor, to end.
+async fn interrupted() {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let heard = kinds.map(|kind| async move {
+        match signal(kind) {
+            Ok(mut signals) => signals.recv().await,
+            // Then it ends the program as it always does, and the guard ends the rest.
+            Err(_) => std::future::pending().await,
+        }
+    });
+    let [interrupt, terminate, hangup] = heard.map(Box::pin);
+    // Any of them says the same.
+    select(interrupt, select(terminate, hangup)).await;
+}
+
 /// Plays all that is wanted, and shows how far it is.
-async fn run(args: &Args) -> Report {
-    let target = target(args);
+async fn run(args: &Args, guard: &Guard) -> Report {
+    let target = target(args).within(guard.folder().to_path_buf());
     let only: Vec<Scenario> = args.only.iter().flatten().copied().collect();
     let scenarios = if only.is_empty() { SCENARIOS.to_vec() } else { only };
     let unplayed = if args.only.is_empty() { UNPLAYED.to_vec() } else { Vec::new() };

@@ -32,6 +32,7 @@ mod home;
 mod processes;
 
 pub use error::StageError;
+pub(crate) use processes::end_all;
 
 use asked::{AskedWork, Commands};
 use error::{not_expressed, not_reached};
@@ -87,7 +88,7 @@ impl TrialStage {
         let script = Script { repeat: true, ..Script::of([Reply::text(AFTERWARDS)]) };
         let server = ModelServer::start(script).await.map_err(unbuilt)?;
         let tools = ToolServer::start().await.map_err(unbuilt)?;
-        let folder = tempfile::Builder::new().prefix("stop-test-").tempdir().map_err(unbuilt)?;
+        let folder = setting.folder().map_err(unbuilt)?;
         fs::write(folder.path().join(asked::ON), "").map_err(unbuilt)?;
         fs::create_dir(folder.path().join("work")).map_err(unbuilt)?;
         let gate =

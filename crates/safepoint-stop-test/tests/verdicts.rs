@@ -3,9 +3,10 @@
 use std::{
     fs,
     path::Path,
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use safepoint_testkit::wait;
 use serde_json::Value;
 
@@ -97,6 +98,39 @@ fn a_program_is_judged_by_what_its_signals_end() {
     assert_each(&seen(&program("crashes"), &ONE), &[], "breaks");
 }
 
+/// S15.1: what a target leaves does not outlive its trial, whatever it ignores, and no file of it is left.
+#[test]
+fn nothing_of_a_target_outlives_its_trial() {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stop-test"));
+    command
+        .arg(program("lies"))
+        .args(["--only", "command-apart", "--way", "sigterm", "--times", "1"])
+        .env("TMPDIR", place.path());
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "it lied: {}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(lines_with(place.path()), 0);
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+/// S15.2: what cannot be expressed is no verdict and no failure; what was not reached is a failure, with what was missing.
+#[test]
+fn what_was_not_brought_about_says_why() {
+    let output = run(&adapter("ends"), &["--only", "question", "--only", "tool", "--times", "1"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.contains("question: cannot be expressed: its door shows no question"), "{text}");
+    let output = run("program:true", &["--only", "stream-silent", "--way", "sigint", "--times", "1"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("it asked its model nothing"), "{text}");
+    let output = run(
+        "program:sh -c 'echo no key >&2; exit 1' sh",
+        &["--only", "tool", "--way", "sigint", "--times", "1"],
+    );
+    assert!(String::from_utf8_lossy(&output.stdout).contains("it wrote: no key"), "what it wrote says why");
+}
+
 /// S15.5: what is written to a file says the same as the exit.
 #[test]
 fn the_exit_says_whether_it_is_as_good_as_required() {
@@ -133,23 +167,52 @@ fn a_target_that_writes_garbage_or_floods_is_not_waited_for() {
 /// S15.6: the test itself can be stopped, and leaves nothing.
 #[test]
 fn an_interrupted_test_leaves_no_process_and_no_file() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let place = tempfile::tempdir().unwrap();
+        let test = begun(place.path());
+        kill_process(Pid::from_child(&test), signal).unwrap();
+        let output = test.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("all that was started has been ended"));
+        assert_eq!(lines_with(place.path()), 0);
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+}
+
+/// S15.6: killed without a chance to do anything, it leaves nothing either.
+#[test]
+fn a_killed_test_leaves_no_process_and_no_file() {
     let place = tempfile::tempdir().unwrap();
+    let mut test = begun(place.path());
+    test.kill().unwrap();
+    test.wait().unwrap();
+    wait::until("all is ended", || lines_with(place.path()) == 0);
+    wait::until("all is removed", || fs::read_dir(place.path()).unwrap().count() == 0);
+}
+
+/// A test whose target runs a command that leaves its session, with this folder for all that it makes.
+fn begun(place: &Path) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stop-test"));
-    command.arg(adapter("goes-on")).args(["--only", "command-apart"]).env("TMPDIR", place.path());
-    let test = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    wait::until("the commands run", || lines_with(place.path()) >= 2);
-    rustix::process::kill_process(rustix::process::Pid::from_child(&test), rustix::process::Signal::INT)
-        .unwrap();
-    let output = test.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("all that was started has been ended"));
-    assert_eq!(lines_with(place.path()), 0);
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    command.arg(adapter("goes-on")).args(["--only", "command-apart"]).env("TMPDIR", place);
+    let test =
+        command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the test can be started");
+    wait::until("the commands run", || commands_in(place) >= 2);
+    test
+}
+
+/// The shells of a command whose line names this place.
+fn commands_in(place: &Path) -> usize {
+    lines().filter(|line| line.contains("[ -e ") && line.contains(&place.display().to_string())).count()
 }
 
 /// Processes whose command line names this place.
 fn lines_with(place: &Path) -> usize {
+    lines().filter(|line| line.contains(&place.display().to_string())).count()
+}
+
+fn lines() -> impl Iterator<Item = String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    lines.filter(|line| String::from_utf8_lossy(line).contains(&place.display().to_string())).count()
+    entries.filter_map(|entry| {
+        Some(String::from_utf8_lossy(&fs::read(entry.path().join("cmdline")).ok()?).into_owned())
+    })
 }

@@ -99,7 +99,7 @@ fn seen((pid, line): (i32, String)) -> Option<SeenProcess> {
 }
 
 /// Ends all that names this folder, and waits until it is dead.
-pub(super) fn end_all(folder: &Path) {
+pub(crate) fn end_all(folder: &Path) {
     let mark = folder.display().to_string();
     let ours = i32::try_from(std::process::id()).unwrap_or_default();
     let names = |pid: i32| {

@@ -60,14 +60,22 @@ impl Kept {
         Ok(())
     }
 
-    /// The worst verdict of a scenario over all ways, and whether another one came, too.
-    pub(super) fn worst(&self, scenario: &str) -> Option<(&'static str, bool)> {
-        let rows = self.rows.iter().filter(|row| row.scenario == scenario);
-        let found: Vec<&'static str> = VERDICTS
-            .into_iter()
-            .filter(|word| rows.clone().any(|row| row.verdicts.contains_key(*word)))
-            .collect();
-        found.last().map(|worst| (*worst, found.len() > 1))
+    /// The ways that were tried, in order.
+    pub(super) fn ways(&self) -> Vec<&str> {
+        let mut ways: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !ways.contains(&&*row.way) {
+                ways.push(&row.way);
+            }
+        }
+        ways
+    }
+
+    /// The worst verdict of a scenario by this way, and whether another one came, too.
+    pub(super) fn worst(&self, scenario: &str, way: &str) -> Option<(&'static str, bool)> {
+        let row = self.rows.iter().find(|row| row.scenario == scenario && row.way == way)?;
+        let found = || VERDICTS.into_iter().filter(|word| row.verdicts.contains_key(*word));
+        Some((found().next_back()?, found().count() > 1))
     }
 }
 

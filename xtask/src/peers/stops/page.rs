@@ -62,36 +62,54 @@ const COLUMNS: [(&str, &str); 15] = [
 pub(super) fn written(recipes: &[Recipe], results: &Path) -> anyhow::Result<String> {
     let mut page = HEAD.to_owned();
     let mut details = String::new();
-    write!(page, "\n| target | of |")?;
+    write!(page, "\n| target | of | way |")?;
     COLUMNS.iter().try_for_each(|(_, title)| write!(page, " {title} |"))?;
-    writeln!(page, "\n|---|---|{}", "---|".repeat(COLUMNS.len()))?;
+    writeln!(page, "\n|---|---|---|{}", "---|".repeat(COLUMNS.len()))?;
     for recipe in recipes {
         let kept = Kept::read(&results.join(format!("{}.json", recipe.id))).ok();
-        line(&mut page, recipe, kept.as_ref())?;
+        lines(&mut page, recipe, kept.as_ref())?;
         detail(&mut details, recipe, kept.as_ref())?;
     }
     writeln!(
         page,
-        "\n`*`: it varies, by the way to stop or by the repetition; the worst is shown. `·`: see below why there is none.\n"
+        "\n`*`: it varied between repetitions; the worst is shown. `·`: it cannot be expressed, or see below. Ways that are meant to wait for a boundary stand below.\n"
     )?;
     page.push_str("## Each target\n");
     page.push_str(&details);
     Ok(page)
 }
 
-fn line(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Result<()> {
-    write!(page, "| [{} {}](#{}) | {} |", recipe.name, recipe.version, recipe.id, recipe.language)?;
-    for (scenario, _) in COLUMNS {
-        match kept.and_then(|kept| kept.worst(scenario)) {
-            Some((worst, varies)) => {
-                let is_bad = matches!(worst, "lets-go" | "goes-on" | "lies" | "breaks");
-                let (bold, mark) = (if is_bad { "**" } else { "" }, if varies { "\\*" } else { "" });
-                write!(page, " {bold}{}{bold}{mark} |", worst.replace('-', " "))?;
+/// A line for each way to stop it; what is meant to wait for a boundary stands below alone.
+fn lines(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Result<()> {
+    let Some(kept) = kept else {
+        writeln!(
+            page,
+            "| [{}](#{}) | {} | |{}",
+            recipe.name,
+            recipe.id,
+            recipe.language,
+            " · |".repeat(COLUMNS.len())
+        )?;
+        return Ok(());
+    };
+    for way in kept.ways().into_iter().filter(|way| !recipe.graceful.iter().any(|graceful| graceful == way)) {
+        write!(
+            page,
+            "| [{} {}](#{}) | {} | `{way}` |",
+            recipe.name, kept.version, recipe.id, recipe.language
+        )?;
+        for (scenario, _) in COLUMNS {
+            match kept.worst(scenario, way) {
+                Some((worst, varies)) => {
+                    let is_bad = matches!(worst, "lets-go" | "goes-on" | "lies" | "breaks");
+                    let (bold, mark) = (if is_bad { "**" } else { "" }, if varies { "\\*" } else { "" });
+                    write!(page, " {bold}{}{bold}{mark} |", worst.replace('-', " "))?;
+                }
+                None => write!(page, " · |")?,
             }
-            None => write!(page, " · |")?,
         }
+        writeln!(page)?;
     }
-    writeln!(page)?;
     Ok(())
 }
 
@@ -150,4 +168,44 @@ fn cell(words: &str) -> String {
     let cut: String = words.chars().take(MOST).collect();
     let more = if cut.len() < words.len() { "…" } else { "" };
     format!("{}{more}", cut.replace('|', "\\|").replace('<', "&lt;"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S15.7: each recipe can be read, and names a page for each way to stop; the table says what it does not know.
+    #[test]
+    fn each_recipe_has_a_page_for_each_way_and_a_place_in_the_table() {
+        let recipes = Recipe::all(&super::super::recipes()).unwrap();
+        assert!(recipes.len() > 3);
+        let page = written(&recipes, Path::new("/nowhere")).unwrap();
+        for recipe in &recipes {
+            assert!(page.contains(&format!("\n### {}\n", recipe.id)), "{}", recipe.id);
+        }
+        assert!(page.contains("Not driven: it was not driven yet."));
+    }
+
+    /// S15.7: a row that is older than its recipe says so.
+    #[test]
+    fn a_row_of_another_version_says_so() {
+        let recipes = Recipe::all(&super::super::recipes()).unwrap();
+        let recipe = recipes.iter().find(|recipe| recipe.is_ours()).unwrap();
+        let row = KeptRow {
+            number: 3,
+            scenario: "stream-silent".into(),
+            way: "sigint".into(),
+            verdicts: [("lies".to_owned(), 2), ("ends".to_owned(), 1)].into(),
+            because: "a | b".into(),
+            is_unexpressed: false,
+        };
+        let kept =
+            Kept { name: "it".into(), version: "0.0.1".into(), date: "2026-11-28".into(), rows: vec![row] };
+        let (mut table, mut below) = (String::new(), String::new());
+        lines(&mut table, recipe, Some(&kept)).unwrap();
+        detail(&mut below, recipe, Some(&kept)).unwrap();
+        assert!(table.contains(" **lies**\\* |"), "{table}");
+        assert!(below.contains("Version 0.0.1, on 2026-11-28; its recipe is of 0.1.0 now."), "{below}");
+        assert!(below.contains("| stream-silent | `sigint` | ends (1), lies (2) | a \\| b |"), "{below}");
+    }
 }

@@ -27,6 +27,9 @@ pub(super) struct Recipe {
     /// More arguments of `stop-test`.
     #[serde(default)]
     pub(super) args: Vec<String>,
+    /// The ways that are meant to wait for a boundary: their rows are no verdict on a stop.
+    #[serde(default)]
+    pub(super) graceful: Vec<String>,
     /// Each way to stop, with the page that says so.
     #[serde(default)]
     pub(super) stop: BTreeMap<String, String>,
