@@ -42,6 +42,8 @@ pub(crate) struct Setting {
     pub(crate) is_toolless: bool,
     /// Where its trials have their folders; none: where this machine has such.
     pub(crate) place: Option<PathBuf>,
+    /// Why its next message says nothing of a stop: it fails without one, too.
+    pub(crate) fails_anyway: Option<String>,
     /// A folder whose files its home has.
     pub(crate) home: Option<PathBuf>,
     /// Variables of its environment.
@@ -156,6 +158,18 @@ impl Target {
     pub fn with_variable(mut self, name: String, value: String) -> Self {
         self.setting.variables.push((name, value));
         self
+    }
+
+    /// The same target; its next message says nothing of a stop, for this reason.
+    #[must_use]
+    pub fn without_next(mut self, why: String) -> Self {
+        self.setting.fails_anyway = Some(why);
+        self
+    }
+
+    /// Why its next message says nothing of a stop, if it does not.
+    pub(crate) fn fails_anyway(&self) -> Option<&str> {
+        self.setting.fails_anyway.as_deref()
     }
 
     /// The same target; each request to it has this header.

@@ -20,7 +20,7 @@ pub use facts::{Facts, Next, Work, WorkEnd, WorkKind};
 pub use guard::Guard;
 pub use judge::{Judged, VerdictLimits, judge};
 pub use report::{Report, Row};
-pub use scenario::{SCENARIOS, Scenario, StopMoment, UNPLAYED};
+pub use scenario::{CONTROL, SCENARIOS, Scenario, StopMoment, UNPLAYED};
 pub use stage::StageError;
 pub use trial::{Trial, play};
 pub use verdict::Verdict;

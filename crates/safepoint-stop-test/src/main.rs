@@ -9,8 +9,8 @@ use futures_util::{
     stream,
 };
 use safepoint_stop_test::{
-    Guard, Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict, VerdictLimits,
-    play,
+    CONTROL, Guard, Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict,
+    VerdictLimits, play,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -154,10 +154,26 @@ async fn run(args: &Args, guard: &Guard) -> Report {
             return report(scenarios.into_iter().map(row).collect());
         }
     };
+    let (target, control) = controlled(target, &ways, &scenarios).await;
+    let scenarios: Vec<Scenario> = scenarios.into_iter().filter(|scenario| scenario.stops > 0).collect();
     let pairs = scenarios.iter().flat_map(|scenario| ways.iter().map(move |way| (*scenario, way.clone())));
     let rows = stream::iter(pairs).map(|(scenario, way)| row(&target, scenario, way, args.times));
-    let rows = rows.buffered(usize::try_from(args.jobs).unwrap_or(1)).collect().await;
-    report(rows)
+    let rows: Vec<Row> = rows.buffered(usize::try_from(args.jobs).unwrap_or(1)).collect().await;
+    report(control.into_iter().chain(rows).collect())
+}
+
+/// Plays the scenario without a stop, if it is wanted: what breaks there is not held against a stop.
+async fn controlled(target: Target, ways: &[String], scenarios: &[Scenario]) -> (Target, Option<Row>) {
+    let wanted = scenarios.iter().find(|scenario| scenario.name == CONTROL);
+    let (Some(scenario), Some(_)) = (wanted, ways.first()) else { return (target, None) };
+    let row = row(&target, *scenario, "none".to_owned(), 1).await;
+    match row.worst() {
+        Some(Verdict::Breaks) => {
+            let why = format!("without a stop, too: {}", row.because());
+            (target.without_next(why), Some(row))
+        }
+        _ => (target, Some(row)),
+    }
 }
 
 /// The target, with what is around it.

@@ -51,13 +51,28 @@ pub enum StopMoment {
     AfterEnd,
 }
 
+/// The scenario without a stop.
+pub const CONTROL: &str = "control";
+
 const fn scenario(number: u32, name: &'static str, moment: StopMoment, words: [&'static str; 2]) -> Scenario {
     let [what, source] = words;
     Scenario { number, name, moment, stops: 1, what, source }
 }
 
 /// All scenarios that can be played, in the order of the table.
-pub const SCENARIOS: [Scenario; 15] = [
+pub const SCENARIOS: [Scenario; 16] = [
+    Scenario {
+        stops: 0,
+        ..scenario(
+            0,
+            CONTROL,
+            StopMoment::AfterEnd,
+            [
+                "it is not stopped at all: a turn with a call, and the next message",
+                "what breaks without a stop is no fault of one",
+            ],
+        )
+    },
     scenario(
         1,
         "at-once",

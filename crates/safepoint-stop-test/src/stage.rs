@@ -34,13 +34,15 @@ mod processes;
 pub use error::StageError;
 pub(crate) use processes::end_all;
 
-use asked::{AskedWork, Commands};
+use asked::{AskedWork, Begun};
 use error::{not_expressed, not_reached};
 use home::Home;
 use processes::WatchedProcess;
 
 /// How long a target may take to ask its model, or to begin what that asks for, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// After this, what a target does one after the other is not expected to begin at once.
+const ONE_BY_ONE: Duration = Duration::from_secs(2);
 /// How often it is looked for what begins.
 const LOOK: Duration = Duration::from_millis(10);
 /// The pause between two pieces of an answer that drips.
@@ -170,7 +172,12 @@ impl TrialStage {
                 request.completed().await;
             }
             StopMoment::AfterEnd => {
-                gate.reply(&Reply::text(AFTERWARDS));
+                // With a call, if it has something to call: then the next message has a longer history.
+                let asked = AskedWork::of(moment, &request.body, self.folder());
+                let text = || Reply::text(AFTERWARDS);
+                gate.reply(&asked.as_ref().map_or_else(|_| text(), |asked| asked.reply.clone()));
+                self.tools.release(asked.as_ref().map_or(0, |asked| asked.released));
+                self.ran = asked.ok().map(|asked| asked.word);
                 request.completed().await;
             }
         }
@@ -195,20 +202,23 @@ impl TrialStage {
     /// Waits until all has begun that was asked for.
     async fn begun(&mut self, asked: &AskedWork) -> Result<(), StageError> {
         let began = Instant::now();
+        self.tools.release(asked.released);
         loop {
             let processes = processes::of(self.folder());
-            let (commands, calls) = (processes.len(), self.tools.calls().len());
-            if commands >= asked.commands.running && calls >= asked.calls {
+            let seen = [(processes.len(), asked.commands), (self.tools.calls().len(), asked.calls)];
+            let are =
+                |enough: fn(&Begun) -> usize| seen.iter().all(|(begun, wanted)| *begun >= enough(wanted));
+            let is_late = began.elapsed() > ONE_BY_ONE;
+            if are(|wanted| wanted.most) || is_late && are(|wanted| wanted.least) {
                 self.processes = processes.into_iter().map(WatchedProcess::of).collect();
-                self.tools.release(asked.released);
                 join_all(self.tools.calls().iter().take(asked.released).map(ServedCall::ended)).await;
                 return Ok(());
             }
             if began.elapsed() > PATIENCE {
-                let Commands { running } = asked.commands;
+                let [(commands, of), (calls, of_calls)] = seen;
                 let why = format!(
-                    "{commands} of {running} commands and {calls} of {} calls of its model began",
-                    asked.calls
+                    "{commands} of {} commands and {calls} of {} calls of its model began",
+                    of.least, of_calls.least
                 );
                 return Err(not_reached(why));
             }

@@ -69,6 +69,8 @@ pub async fn play(
         Next::NotSent("it is gone".to_owned())
     } else if told.is_none() {
         Next::NotSent("its caller had no control".to_owned())
+    } else if let Some(why) = target.fails_anyway() {
+        Next::NotSent(why.to_owned())
     } else {
         let asked = stage.requests();
         stage.let_go();
@@ -102,6 +104,7 @@ async fn reach(
     let scene = match (first, stage.unseen()) {
         (Ok(scene), _) => scene,
         (Err(_), Some(unseen)) => return Err(not_reached(&format!("{unseen}{}", wrote(&started.words())))),
+        (Err(_), None) if moment == StopMoment::Retry => return Err(gives_up()),
         (Err(told), None) => return Err(too_early(started, &told)),
     };
     match moment {
@@ -114,9 +117,9 @@ async fn reach(
             asked.map_err(|_elapsed| not_reached("it runs a command without a question"))?;
         }
         StopMoment::Retry => {
-            let gives_up = timeout(AFTER, started.told()).await;
-            if let Ok(told) = gives_up {
-                return Err(too_early(started, &told));
+            let told = timeout(AFTER, started.told()).await;
+            if told.is_ok() {
+                return Err(gives_up());
             }
         }
         _ => {}
@@ -153,6 +156,10 @@ async fn watch(
         // What did not end is looked at next.
     }
     Some(told)
+}
+
+fn gives_up() -> StageError {
+    StageError::NotExpressed("it does not ask its model again that was busy".to_owned())
 }
 
 fn too_early(started: &mut dyn Started, told: &Told) -> StageError {

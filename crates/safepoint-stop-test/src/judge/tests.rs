@@ -35,6 +35,7 @@ fn named(says: Said, free: u64, names: &[&str]) -> Claims {
 }
 
 /// Facts, claims, the verdict, and why.
+#[expect(clippy::too_many_lines, reason = "it is one table")]
 fn cases() -> Vec<(Facts, Claims, Verdict, &'static str)> {
     use Verdict::{Breaks, Ends, EndsLate, GoesOn, LetsGo, Lies, SaysSo};
     use WorkEnd::{Cut, Never, Whole};

@@ -42,7 +42,7 @@ fn a_report_is_written_like_this() {
         Err(StageError::NotExpressed("no question".into())),
         Err(StageError::NotReached("it asked its model nothing".into())),
     ];
-    let row = Row { scenario: SCENARIOS[5], way: "abort".into(), trials };
+    let row = Row { scenario: SCENARIOS[6], way: "abort".into(), trials };
     let report = Report {
         target: "adapter:a".into(),
         version: "1.2.3",
@@ -57,7 +57,7 @@ fn a_report_is_written_like_this() {
         "limits": {"blur": time(50), "late": time(2000), "hang": time(10_000)},
         "rows": [{
             "scenario": {
-                "number": 6, "name": "tool", "moment": "tool", "stops": 1, "what": SCENARIOS[5].what, "source": SCENARIOS[5].source,
+                "number": 6, "name": "tool", "moment": "tool", "stops": 1, "what": SCENARIOS[6].what, "source": SCENARIOS[6].source,
             },
             "way": "abort",
             "trials": [

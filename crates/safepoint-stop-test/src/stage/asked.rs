@@ -88,19 +88,28 @@ pub(super) fn declared(request: &Value) -> Vec<Value> {
 /// What the model asks for so that a moment comes, and what is under way then.
 pub(super) struct AskedWork {
     pub(super) reply: Reply,
-    /// Commands that run then.
-    pub(super) commands: Commands,
-    /// Calls of the stage's own tools that have begun then, and how many of these, the first, are released.
-    pub(super) calls: usize,
+    /// Commands that run then, and calls of the stage's own tools that have begun.
+    pub(super) commands: Begun,
+    pub(super) calls: Begun,
+    /// How many of these calls, the first, are released.
     pub(super) released: usize,
     /// What a history has that holds one of these calls.
     pub(super) word: &'static str,
 }
 
-/// Commands, as they are seen.
-#[derive(Clone, Copy)]
-pub(super) struct Commands {
-    pub(super) running: usize,
+/// How many have begun: fewer of what a target does one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Begun {
+    pub(super) least: usize,
+    pub(super) most: usize,
+}
+
+impl Begun {
+    const NONE: Self = Self { least: 0, most: 0 };
+
+    const fn all(number: usize) -> Self {
+        Self { least: number, most: number }
+    }
 }
 
 /// The stage's own tools: one is given the target's way to cancel, the other is not.
@@ -119,14 +128,22 @@ impl AskedWork {
             StopMoment::ToolDeaf => Self::calls(request, TOOL_DEAF, 1),
             StopMoment::OneOfThree => match &tool {
                 Some(tool) => {
-                    Ok(Self::commands(tool, &["echo done".to_owned(), waits(folder), waits(folder)], 2))
+                    let lines = ["echo done".to_owned(), waits(folder), waits(folder)];
+                    Ok(Self::commands(tool, &lines, Begun { least: 1, most: 2 }))
                 }
-                None => Self::calls(request, TOOL, 3),
+                None => {
+                    let calls = Begun { least: 2, most: 3 };
+                    Ok(Self { calls, released: 1, ..Self::calls(request, TOOL, 3)? })
+                }
             },
             StopMoment::CommandApart => {
-                Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits_apart(folder)], 2))
+                Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits_apart(folder)], Begun::all(2)))
             }
-            _ => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits(folder)], 1)),
+            StopMoment::AfterEnd => match &tool {
+                Some(tool) => Ok(Self::commands(tool, &[done(folder)], Begun::NONE)),
+                None => Ok(Self { calls: Begun::NONE, released: 1, ..Self::calls(request, TOOL, 1)? }),
+            },
+            _ => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits(folder)], Begun::all(1))),
         }
     }
 
@@ -136,13 +153,13 @@ impl AskedWork {
         }
         let reply =
             (0..calls).fold(Reply::default(), |reply, _| reply.and_call(name, json!({ "what": "it" })));
-        Ok(Self { reply, commands: Commands { running: 0 }, calls, released: calls / 2, word: name })
+        Ok(Self { reply, commands: Begun::NONE, calls: Begun::all(calls), released: 0, word: name })
     }
 
-    fn commands(tool: &CommandTool, lines: &[String], running: usize) -> Self {
+    fn commands(tool: &CommandTool, lines: &[String], commands: Begun) -> Self {
         let ask = |reply: Reply, line: &String| reply.and_call(tool.name.as_str(), tool.arguments(line));
         let reply = lines.iter().fold(Reply::default(), ask);
-        Self { reply, commands: Commands { running }, calls: 0, released: 0, word: MARK }
+        Self { reply, commands, calls: Begun::NONE, released: 0, word: MARK }
     }
 }
 
@@ -153,7 +170,12 @@ fn waits(folder: &Path) -> String {
     format!("while [ -e {}/{ON} ]; do sleep 0.05; done", folder.display())
 }
 
-/// The same, with a process that has left its session and ignores what asks it to end.
+/// A line that is done at once.
+fn done(folder: &Path) -> String {
+    format!("test -e {}/{ON}", folder.display())
+}
+
+/// The same as [`waits`], with a process that has left its session and ignores what asks it to end.
 fn waits_apart(folder: &Path) -> String {
     let line = waits(folder);
     format!("setsid sh -c 'trap \"\" INT TERM HUP; {line}' & {line}")

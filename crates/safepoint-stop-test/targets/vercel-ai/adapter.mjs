@@ -1,0 +1,64 @@
+// The Vercel AI SDK as its documentation has a chat written: streamText with tools and a limit of steps, the messages kept by the caller.
+// After an abort the finished steps that onAbort names are kept.
+//
+// Way to stop: `abort-signal`, the abortSignal given to streamText.
+import { createOpenAI } from '@ai-sdk/openai';
+import { isStepCount, streamText, tool } from 'ai';
+import { createInterface } from 'node:readline';
+import { z } from 'zod';
+
+const openai = createOpenAI({ baseURL: process.env.OPENAI_BASE_URL, apiKey: process.env.OPENAI_API_KEY });
+const messages = [];
+let controller;
+
+const tell = line => process.stdout.write(JSON.stringify(line) + '\n');
+
+async function post(name, args, signal) {
+  const answer = await fetch(`${process.env.STOP_TEST_TOOLS}/${name}`, { method: 'POST', body: JSON.stringify(args), signal });
+  return answer.text();
+}
+
+const inputSchema = z.object({ what: z.string().optional() });
+const tools = {
+  work: tool({ description: 'Works', inputSchema, execute: (args, { abortSignal }) => post('work', args, abortSignal) }),
+  deaf: tool({ description: 'Works', inputSchema, execute: args => post('deaf', args) }),
+};
+
+async function turn(text) {
+  messages.push({ role: 'user', content: text });
+  controller = new AbortController();
+  let says = 'done';
+  try {
+    const result = streamText({
+      model: openai.chat('stop-test'),
+      messages,
+      tools,
+      stopWhen: isStepCount(10),
+      abortSignal: controller.signal,
+      onAbort: ({ steps }) => {
+        says = 'stopped';
+        messages.push(...steps.flatMap(step => step.response.messages));
+      },
+      onError: ({ error }) => {
+        says = 'failed';
+        console.error(error);
+      },
+    });
+    for await (const part of result.fullStream) {
+      if (part.type === 'abort') says = 'stopped';
+    }
+    if (says === 'done') messages.push(...(await result.response).messages);
+  } catch (error) {
+    says = error?.name === 'AbortError' ? 'stopped' : 'failed';
+    console.error(error);
+  }
+  tell({ at: 'told', says });
+}
+
+tell({ at: 'ready', stops: ['abort-signal'] });
+for await (const line of createInterface({ input: process.stdin })) {
+  const wish = JSON.parse(line);
+  if (wish.do === 'start' || wish.do === 'next') turn(wish.text);
+  if (wish.do === 'stop') controller?.abort();
+}
+process.exit(0);
