@@ -120,7 +120,7 @@ impl TrialStage {
     /// What the target did not do.
     pub(crate) async fn reach(&mut self, moment: StopMoment) -> Result<Scene, StageError> {
         if moment == StopMoment::AtOnce {
-            self.before = self.requests();
+            self.is_reached();
             // What it asks nevertheless, its model leaves without an answer.
             return Ok(Scene { gate: None, drips: false, pieces: 0 });
         }
@@ -128,9 +128,14 @@ impl TrialStage {
         let Ok(request) = timeout(PATIENCE, waits).await else { return Err(self.unasked()) };
         let mut gate = self.gate.take().expect("it was there");
         self.begin(moment, &mut gate, &request).await?;
-        self.before = self.requests();
+        self.is_reached();
         let drips = moment == StopMoment::StreamDrips;
         Ok(Scene { gate: Some(gate), drips, pieces: 0 })
+    }
+
+    /// What is asked of the model from here on comes after the moment.
+    pub(crate) fn is_reached(&mut self) {
+        self.before = self.requests();
     }
 
     async fn begin(

@@ -111,6 +111,7 @@ async fn reach(
         StopMoment::AfterEnd => {
             let told = timeout(PATIENCE, started.told()).await;
             told.map_err(|_elapsed| not_reached("its turn does not end"))?;
+            stage.is_reached();
         }
         StopMoment::Question => {
             let asked = timeout(PATIENCE, started.questioned()).await;

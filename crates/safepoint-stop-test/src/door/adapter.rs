@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// How long an adapter may take to be ready, and to answer the next message: some start a virtual machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An adapter that was started.
 pub(super) struct Adapter {

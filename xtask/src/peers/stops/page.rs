@@ -131,6 +131,9 @@ fn detail(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Re
         kept.version, kept.date, recipe.id
     )?;
     recipe.stop.iter().try_for_each(|(way, at)| writeln!(page, "- `{way}`: <{at}>"))?;
+    if let Some(note) = &recipe.note {
+        writeln!(page, "\n{note}")?;
+    }
     let (judged, not): (Vec<&KeptRow>, Vec<&KeptRow>) =
         kept.rows.iter().partition(|row| !row.verdicts.is_empty());
     writeln!(page, "\n| scenario | way | verdict | because |\n|---|---|---|---|")?;
@@ -178,7 +181,11 @@ mod tests {
     #[test]
     fn each_recipe_has_a_page_for_each_way_and_a_place_in_the_table() {
         let recipes = Recipe::all(&super::super::recipes()).unwrap();
-        assert!(recipes.len() > 3);
+        assert_eq!(
+            recipes.len(),
+            std::fs::read_dir(super::super::recipes()).unwrap().count(),
+            "a folder has no recipe"
+        );
         let page = written(&recipes, Path::new("/nowhere")).unwrap();
         for recipe in &recipes {
             assert!(page.contains(&format!("\n### {}\n", recipe.id)), "{}", recipe.id);

@@ -27,6 +27,8 @@ pub(super) struct Recipe {
     /// More arguments of `stop-test`.
     #[serde(default)]
     pub(super) args: Vec<String>,
+    /// What a reader of its rows must know.
+    pub(super) note: Option<String>,
     /// The ways that are meant to wait for a boundary: their rows are no verdict on a stop.
     #[serde(default)]
     pub(super) graceful: Vec<String>,
@@ -71,6 +73,9 @@ impl Recipe {
         let mut recipes = Vec::new();
         for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
             let path = entry?.path().join("target.toml");
+            if !path.exists() {
+                continue;
+            }
             let text =
                 fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
             let recipe: Self =
