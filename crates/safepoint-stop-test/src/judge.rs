@@ -59,15 +59,17 @@ pub fn judge(facts: &Facts, claims: &Claims, limits: &VerdictLimits) -> Judged {
     let Some(free) = claims.free.filter(|free| *free <= limits.hang) else {
         return without_control(facts, limits);
     };
-    if let Some(why) = conversation(&facts.next) {
-        return judged(Verdict::Breaks, why);
-    }
     let said = said(claims, free);
     let left: Vec<&Work> = facts.beyond(free + limits.blur).collect();
+    let worst = left.iter().max_by_key(|work| work.until().unwrap_or(Duration::MAX));
+    if let Some(why) = conversation(&facts.next) {
+        let ended = worst.map_or_else(String::new, |worst| format!("; {}", ended(worst)));
+        return judged(Verdict::Breaks, format!("{said}{ended}; {why}"));
+    }
     if let Some(whole) = whole(facts) {
         return judged(Verdict::GoesOn, format!("{said}; {whole} did all that it had to do"));
     }
-    let Some(worst) = left.iter().max_by_key(|work| work.until().unwrap_or(Duration::MAX)) else {
+    let Some(worst) = worst else {
         return judged(Verdict::Ends, said);
     };
     let because = format!("{said}; {}", ended(worst));

@@ -147,9 +147,14 @@ fn cases() -> Vec<(Facts, Claims, Verdict, &'static str)> {
             next(Next::Refused("no result".into())),
             told(Said::Stopped, 1),
             Breaks,
-            "the next message is refused: no result",
+            "said to be stopped after 1 ms; the next message is refused: no result",
         ),
-        (next(Next::Silent), told(Said::Stopped, 1), Breaks, "the next message has no answer"),
+        (
+            next(Next::Silent),
+            told(Said::Stopped, 1),
+            Breaks,
+            "said to be stopped after 1 ms; the next message has no answer",
+        ),
         (next(Next::CallLost("pay".into())), told(Said::Stopped, 1), Ends, "said to be stopped after 1 ms"),
         (
             next(Next::NotSent("its door has none".into())),
