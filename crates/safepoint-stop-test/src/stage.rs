@@ -48,7 +48,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The pause between two pieces of an answer that drips.
 const DRIP: Duration = Duration::from_millis(100);
 /// When a busy model wants to be asked again.
-const BUSY: &str = "1";
+const BUSY: &str = "2";
 /// The key of no provider.
 const KEY: &str = "sk-stop-test";
 /// What the model says a piece at a time.

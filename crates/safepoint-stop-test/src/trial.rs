@@ -31,6 +31,9 @@ const BEYOND: Duration = Duration::from_millis(250);
 /// How long it is watched at least once a caller has control, so that what begins again is seen.
 const AFTER: Duration = Duration::from_millis(300);
 
+/// How long one may take to say that it does not ask a busy model again: it is asked to wait for twice as long.
+const GIVES_UP: Duration = Duration::from_secs(1);
+
 /// Stops a target once, at the moment of a scenario, in this way.
 ///
 /// # Errors
@@ -118,10 +121,11 @@ async fn reach(
             asked.map_err(|_elapsed| not_reached("it runs a command without a question"))?;
         }
         StopMoment::Retry => {
-            let told = timeout(AFTER, started.told()).await;
+            let told = timeout(GIVES_UP, started.told()).await;
             if told.is_ok() {
                 return Err(gives_up());
             }
+            stage.is_reached();
         }
         _ => {}
     }

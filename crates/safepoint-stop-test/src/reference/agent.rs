@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::processes;
 
 /// When a model that was busy is asked again.
-const BUSY: Duration = Duration::from_secs(1);
+const BUSY: Duration = Duration::from_secs(2);
 
 /// The agent.
 #[derive(Default)]

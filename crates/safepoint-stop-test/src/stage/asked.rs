@@ -148,11 +148,12 @@ impl AskedWork {
     }
 
     fn calls(request: &Value, name: &'static str, calls: usize) -> Result<Self, &'static str> {
-        if !declared(request).iter().any(|tool| tool["name"] == name) {
-            return Err("it has no tool of the test's own");
-        }
-        let reply =
-            (0..calls).fold(Reply::default(), |reply, _| reply.and_call(name, json!({ "what": "it" })));
+        let tools = declared(request);
+        let mut names = tools.iter().filter_map(|tool| tool["name"].as_str());
+        let as_offered =
+            names.find(|offered| is_called(offered, name)).ok_or("it has no tool of the test's own")?;
+        let ask = |reply: Reply, _| reply.and_call(as_offered, json!({ "what": "it" }));
+        let reply = (0..calls).fold(Reply::default(), ask);
         Ok(Self { reply, commands: Begun::NONE, calls: Begun::all(calls), released: 0, word: name })
     }
 
@@ -161,6 +162,12 @@ impl AskedWork {
         let reply = lines.iter().fold(Reply::default(), ask);
         Self { reply, commands, calls: Begun::NONE, released: 0, word: MARK }
     }
+}
+
+/// Whether a tool is offered by this name; some libraries put another one before it.
+fn is_called(offered: &str, name: &str) -> bool {
+    let before = offered.strip_suffix(name);
+    before.is_some_and(|before| before.is_empty() || before.ends_with(['-', '_', '.', '/']))
 }
 
 const NO_COMMANDS: &str = "it offers its model no tool that runs a command";
@@ -201,6 +208,15 @@ mod tests {
         }
         assert_eq!(CommandTool::of(&json!({"tools": [{"name": "read", "input_schema": other}]})), None);
         assert_eq!(CommandTool::of(&json!({})), None);
+    }
+
+    #[test]
+    fn a_tool_is_found_behind_the_name_of_its_group() {
+        for offered in ["work", "tools-work", "mcp__tools__work", "tools.work"] {
+            assert!(is_called(offered, "work"), "{offered}");
+        }
+        assert!(!is_called("network", "work"));
+        assert!(!is_called("work-deaf", "work"));
     }
 
     #[test]

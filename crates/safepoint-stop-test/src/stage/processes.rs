@@ -39,7 +39,7 @@ pub(super) struct WatchedProcess {
 
 impl WatchedProcess {
     pub(super) fn of(seen: SeenProcess) -> Self {
-        let apart = if seen.line.contains("trap \"\" INT") { " in another session" } else { "" };
+        let apart = if is_apart(&seen.line) { " in another session" } else { "" };
         let name = format!("command{apart}, {}", seen.pid);
         Self { pid: seen.pid, name, task: Some(tokio::spawn(gone(seen))), ended: None }
     }
@@ -70,6 +70,11 @@ impl WatchedProcess {
         }
         self.ended
     }
+}
+
+/// Whether this is the shell that has left its session, and not the one whose line only says so.
+fn is_apart(line: &str) -> bool {
+    line.contains("trap \"\" INT") && !line.contains("setsid ")
 }
 
 async fn gone(seen: SeenProcess) -> Instant {
