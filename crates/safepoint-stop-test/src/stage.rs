@@ -14,7 +14,7 @@ use futures_util::future::{join_all, select};
 use safepoint_testkit::{
     script::{Reply, ReplyFault, Script},
     server::{Exchange, Gate, ModelServer},
-    tool_server::{ServedCall, ToolEnd, ToolServer},
+    tool_server::{ServedCall, ToolServer},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,14 +30,16 @@ mod asked;
 mod error;
 mod home;
 mod processes;
+mod work;
 
 pub use error::StageError;
 pub(crate) use processes::end_all;
 
-use asked::{AskedWork, Begun};
+use asked::{AskedWork, BegunWork};
 use error::{not_expressed, not_reached};
 use home::Home;
 use processes::WatchedProcess;
+use work::{of_model, of_tool};
 
 /// How long a target may take to ask its model, or to begin what that asks for, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +49,8 @@ const ONE_BY_ONE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(10);
 /// The pause between two pieces of an answer that drips.
 const DRIP: Duration = Duration::from_millis(100);
+/// For how long an answer has been silent when it is called so.
+const SILENCE: Duration = Duration::from_millis(500);
 /// When a busy model wants to be asked again.
 const BUSY: &str = "2";
 /// The key of no provider.
@@ -147,13 +151,13 @@ impl TrialStage {
         match moment {
             StopMoment::AtOnce | StopMoment::HeadersAwaited => {}
             StopMoment::StreamSilent | StopMoment::StreamDrips => {
-                begins(gate, request, &Reply::text(STORY.repeat(64)).paced(8, Duration::ZERO))?;
+                begins(gate, request, &Reply::text(STORY.repeat(64)).paced(8, Duration::ZERO)).await?;
             }
             StopMoment::InArguments => {
                 let tool = asked::declared(&request.body).into_iter().next();
                 let name = tool.and_then(|tool| Some(tool["name"].as_str()?.to_owned()));
                 let name = name.unwrap_or_else(|| "write".to_owned());
-                begins(gate, request, &Reply::call(name, json!({ "content": STORY.repeat(64) })))?;
+                begins(gate, request, &Reply::call(name, json!({ "content": STORY.repeat(64) }))).await?;
             }
             StopMoment::Tool
             | StopMoment::ToolDeaf
@@ -212,7 +216,7 @@ impl TrialStage {
             let processes = processes::of(self.folder());
             let seen = [(processes.len(), asked.commands), (self.tools.calls().len(), asked.calls)];
             let are =
-                |enough: fn(&Begun) -> usize| seen.iter().all(|(begun, wanted)| *begun >= enough(wanted));
+                |enough: fn(&BegunWork) -> usize| seen.iter().all(|(begun, wanted)| *begun >= enough(wanted));
             let is_late = began.elapsed() > ONE_BY_ONE;
             if are(|wanted| wanted.most) || is_late && are(|wanted| wanted.least) {
                 self.processes = processes.into_iter().map(WatchedProcess::of).collect();
@@ -292,7 +296,7 @@ impl TrialStage {
             return Next::Silent;
         }
         match self.ran {
-            Some(word) if !last.body.to_string().contains(word) => {
+            Some(word) if !history(&last.body).contains(word) => {
                 Next::CallLost("the model does not learn of the call that ran".to_owned())
             }
             _ => Next::Accepted,
@@ -346,8 +350,8 @@ fn own_variables(server: &ModelServer, tools: &ToolServer, folder: &Path) -> Vec
     own.map(|(name, value)| (name.to_owned(), value)).to_vec()
 }
 
-/// The first pieces of an answer.
-fn begins(gate: &mut Gate, request: &Exchange, reply: &Reply) -> Result<(), StageError> {
+/// The first pieces of an answer, and a silence: what came has been read then.
+async fn begins(gate: &mut Gate, request: &Exchange, reply: &Reply) -> Result<(), StageError> {
     if !request.is_streamed() {
         return Err(not_expressed("it asks its model for a whole answer, and not for a stream"));
     }
@@ -356,37 +360,22 @@ fn begins(gate: &mut Gate, request: &Exchange, reply: &Reply) -> Result<(), Stag
     for _ in 0..3 {
         gate.send_next();
     }
+    sleep(SILENCE).await;
     Ok(())
-}
-
-fn of_model(exchange: &Exchange, stop: Instant) -> Option<Work> {
-    let fate = exchange.fate_now();
-    let since = |at: Instant| at.saturating_duration_since(stop);
-    let end = match (fate.completed, fate.peer_closed) {
-        (Some(at), _) if at < stop => return None,
-        (Some(at), _) => WorkEnd::Whole(since(at)),
-        (None, Some(at)) => WorkEnd::Cut(since(at)),
-        (None, None) => WorkEnd::Never,
-    };
-    let words = vec!["model".to_owned()];
-    Some(Work { kind: WorkKind::Model, name: format!("{}", exchange.id + 1), words, end })
-}
-
-fn of_tool(call: &ServedCall, stop: Instant) -> Option<Work> {
-    let since = |at: Instant| at.saturating_duration_since(stop);
-    let end = match call.end() {
-        // One that is done is no work any more.
-        Some(ToolEnd::Answered(at)) if at < stop => return None,
-        Some(ToolEnd::Answered(at)) => WorkEnd::Whole(since(at)),
-        Some(ToolEnd::Closed(at)) => WorkEnd::Cut(since(at)),
-        None => WorkEnd::Never,
-    };
-    Some(Work { kind: WorkKind::Tool, name: call.name.clone(), words: vec![call.name.clone()], end })
 }
 
 /// Whether a request is of the conversation itself.
 fn is_of_a_conversation(body: &Value) -> bool {
     !asked::declared(body).is_empty()
+}
+
+/// A request without the tools that it declares.
+fn history(body: &Value) -> String {
+    let mut body = body.clone();
+    if let Value::Object(body) = &mut body {
+        body.remove("tools");
+    }
+    body.to_string()
 }
 
 /// Whether a request holds what was asked after the stop.

@@ -87,6 +87,10 @@ fn tried((program, times): (&Path, &str), recipe: &Recipe, places: &Places<'_>) 
     if home.is_dir() {
         command.arg("--home").arg(home);
     }
+    // A way that is meant to wait for a boundary is no stop of the table.
+    for way in recipe.stop.keys().filter(|way| !recipe.graceful.contains(way)) {
+        command.args(["--way", way]);
+    }
     for variable in recipe.variables(places) {
         command.args(["--env", &variable]);
     }

@@ -34,7 +34,7 @@ fn trial() -> Trial {
     Trial { facts, claims, judged }
 }
 
-/// S15.5: the JSON of a report, to the last field.
+/// S15.4, S15.5: the JSON of a report, to the last field, and what stands beside a verdict.
 #[test]
 fn a_report_is_written_like_this() {
     let trials = vec![
@@ -77,7 +77,7 @@ fn a_report_is_written_like_this() {
         "unplayed": [[12, "sub-agent", "no door knows"]],
     });
     assert_eq!(written(&report), expected);
-    // S15.4: what costs money or memory stands beside the verdict.
+    // What costs money or memory stands beside the verdict.
     let beside = "; it does not learn of it; asked its model 1 times more; the model sent 2 pieces more";
     assert_eq!(report.rows[0].because(), format!("{because}{beside}"));
 }

@@ -89,8 +89,8 @@ pub(super) fn declared(request: &Value) -> Vec<Value> {
 pub(super) struct AskedWork {
     pub(super) reply: Reply,
     /// Commands that run then, and calls of the stage's own tools that have begun.
-    pub(super) commands: Begun,
-    pub(super) calls: Begun,
+    pub(super) commands: BegunWork,
+    pub(super) calls: BegunWork,
     /// How many of these calls, the first, are released.
     pub(super) released: usize,
     /// What a history has that holds one of these calls.
@@ -99,12 +99,12 @@ pub(super) struct AskedWork {
 
 /// How many have begun: fewer of what a target does one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Begun {
+pub(super) struct BegunWork {
     pub(super) least: usize,
     pub(super) most: usize,
 }
 
-impl Begun {
+impl BegunWork {
     const NONE: Self = Self { least: 0, most: 0 };
 
     const fn all(number: usize) -> Self {
@@ -129,21 +129,21 @@ impl AskedWork {
             StopMoment::OneOfThree => match &tool {
                 Some(tool) => {
                     let lines = ["echo done".to_owned(), waits(folder), waits(folder)];
-                    Ok(Self::commands(tool, &lines, Begun { least: 1, most: 2 }))
+                    Ok(Self::commands(tool, &lines, BegunWork { least: 1, most: 2 }))
                 }
                 None => {
-                    let calls = Begun { least: 2, most: 3 };
+                    let calls = BegunWork { least: 2, most: 3 };
                     Ok(Self { calls, released: 1, ..Self::calls(request, TOOL, 3)? })
                 }
             },
             StopMoment::CommandApart => {
-                Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits_apart(folder)], Begun::all(2)))
+                Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits_apart(folder)], BegunWork::all(2)))
             }
             StopMoment::AfterEnd => match &tool {
-                Some(tool) => Ok(Self::commands(tool, &[done(folder)], Begun::NONE)),
-                None => Ok(Self { calls: Begun::NONE, released: 1, ..Self::calls(request, TOOL, 1)? }),
+                Some(tool) => Ok(Self::commands(tool, &[done(folder)], BegunWork::NONE)),
+                None => Ok(Self { calls: BegunWork::NONE, released: 1, ..Self::calls(request, TOOL, 1)? }),
             },
-            _ => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits(folder)], Begun::all(1))),
+            _ => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits(folder)], BegunWork::all(1))),
         }
     }
 
@@ -154,13 +154,13 @@ impl AskedWork {
             names.find(|offered| is_called(offered, name)).ok_or("it has no tool of the test's own")?;
         let ask = |reply: Reply, _| reply.and_call(as_offered, json!({ "what": "it" }));
         let reply = (0..calls).fold(Reply::default(), ask);
-        Ok(Self { reply, commands: Begun::NONE, calls: Begun::all(calls), released: 0, word: name })
+        Ok(Self { reply, commands: BegunWork::NONE, calls: BegunWork::all(calls), released: 0, word: name })
     }
 
-    fn commands(tool: &CommandTool, lines: &[String], commands: Begun) -> Self {
+    fn commands(tool: &CommandTool, lines: &[String], commands: BegunWork) -> Self {
         let ask = |reply: Reply, line: &String| reply.and_call(tool.name.as_str(), tool.arguments(line));
         let reply = lines.iter().fold(Reply::default(), ask);
-        Self { reply, commands, calls: Begun::NONE, released: 0, word: MARK }
+        Self { reply, commands, calls: BegunWork::NONE, released: 0, word: MARK }
     }
 }
 

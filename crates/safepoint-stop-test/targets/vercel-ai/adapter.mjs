@@ -2,32 +2,37 @@
 // After an abort the finished steps that onAbort names are kept.
 //
 // Way to stop: `abort-signal`, the abortSignal given to streamText.
+import { createInterface } from 'node:readline';
 import { createOpenAI } from '@ai-sdk/openai';
 import { isStepCount, streamText, tool } from 'ai';
-import { createInterface } from 'node:readline';
 import { z } from 'zod';
 
 const openai = createOpenAI({ baseURL: process.env.OPENAI_BASE_URL, apiKey: process.env.OPENAI_API_KEY });
 const messages = [];
 let controller;
 
-const tell = line => process.stdout.write(JSON.stringify(line) + '\n');
+const write = line => process.stdout.write(JSON.stringify(line) + '\n');
 
 async function post(name, args, signal) {
-  const answer = await fetch(`${process.env.STOP_TEST_TOOLS}/${name}`, { method: 'POST', body: JSON.stringify(args), signal });
+  const url = `${process.env.STOP_TEST_TOOLS}/${name}`;
+  const answer = await fetch(url, { method: 'POST', body: JSON.stringify(args), signal });
   return answer.text();
 }
 
 const inputSchema = z.object({ what: z.string().optional() });
 const tools = {
-  work: tool({ description: 'Works', inputSchema, execute: (args, { abortSignal }) => post('work', args, abortSignal) }),
-  deaf: tool({ description: 'Works', inputSchema, execute: args => post('deaf', args) }),
+  work: tool({
+    description: 'Works',
+    inputSchema,
+    execute: (args, { abortSignal }) => post('work', args, abortSignal),
+  }),
+  deaf: tool({ description: 'Works, and looks at no stop', inputSchema, execute: args => post('deaf', args) }),
 };
 
 async function turn(text) {
   messages.push({ role: 'user', content: text });
   controller = new AbortController();
-  let says = 'done';
+  let says = 'nothing';
   try {
     const result = streamText({
       model: openai.chat('stop-test'),
@@ -35,30 +40,28 @@ async function turn(text) {
       tools,
       stopWhen: isStepCount(10),
       abortSignal: controller.signal,
-      onAbort: ({ steps }) => {
-        says = 'stopped';
-        messages.push(...steps.flatMap(step => step.response.messages));
-      },
-      onError: ({ error }) => {
-        says = 'failed';
-        console.error(error);
-      },
+      onAbort: ({ steps }) => messages.push(...steps.flatMap(step => step.response.messages)),
     });
-    for await (const part of result.fullStream) {
+    for await (const part of result.stream) {
       if (part.type === 'abort') says = 'stopped';
+      if (part.type === 'finish') says = 'done';
+      if (part.type === 'error') {
+        console.error(part.error);
+        says = 'failed';
+      }
     }
-    if (says === 'done') messages.push(...(await result.response).messages);
+    if (says === 'done') messages.push(...(await result.responseMessages));
   } catch (error) {
-    says = error?.name === 'AbortError' ? 'stopped' : 'failed';
     console.error(error);
+    says = error.name === 'AbortError' ? 'stopped' : 'failed';
   }
-  tell({ at: 'told', says });
+  write({ at: 'told', says });
 }
 
-tell({ at: 'ready', stops: ['abort-signal'] });
+write({ at: 'ready', stops: ['abort-signal'] });
 for await (const line of createInterface({ input: process.stdin })) {
   const wish = JSON.parse(line);
-  if (wish.do === 'start' || wish.do === 'next') turn(wish.text);
   if (wish.do === 'stop') controller?.abort();
+  else turn(wish.text);
 }
 process.exit(0);

@@ -72,14 +72,14 @@ pub(super) fn written(recipes: &[Recipe], results: &Path) -> anyhow::Result<Stri
     }
     writeln!(
         page,
-        "\n`*`: it varied between repetitions; the worst is shown. `·`: it cannot be expressed, or see below. Ways that are meant to wait for a boundary stand below.\n"
+        "\n`*`: it varied between repetitions; the worst is shown. `·`: it cannot be expressed, or see below. Ways that are meant to wait for a boundary are not driven.\n"
     )?;
     page.push_str("## Each target\n");
     page.push_str(&details);
     Ok(page)
 }
 
-/// A line for each way to stop it; what is meant to wait for a boundary stands below alone.
+/// A line for each way to stop it.
 fn lines(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Result<()> {
     let Some(kept) = kept else {
         writeln!(
@@ -92,7 +92,7 @@ fn lines(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Res
         )?;
         return Ok(());
     };
-    for way in kept.ways().into_iter().filter(|way| !recipe.graceful.iter().any(|graceful| graceful == way)) {
+    for way in kept.ways().into_iter().filter(|way| *way != "none") {
         write!(
             page,
             "| [{} {}](#{}) | {} | `{way}` |",
