@@ -36,7 +36,8 @@ tools, stops the agent in its own documented way at each moment where stops are 
 Work counts as ended at the same moment as the word if it ended at most 50 ms later; a caller that has no control after ten seconds has
 none. Each row is driven three times, from an empty folder and an empty home, with the target's own defaults. `lies` also stands where a
 caller is told `done` or `failed` of work that did not end. A library has no commands of its own and a program has none of our tools, so
-each has columns that cannot be expressed. Is a row unfair to your project? Run its line, and tell us.
+each has columns that cannot be expressed. The machine has two cores and other work: read the words, and not the milliseconds. Is a row
+unfair to your project? Run its line, and tell us.
 "#;
 
 /// The columns, by the names of their scenarios.
