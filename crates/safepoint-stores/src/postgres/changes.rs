@@ -35,11 +35,7 @@ use super::{
 const LOOK: Duration = Duration::from_millis(200);
 
 /// What was touched so long before the last look is looked at again: it may have been committed after it.
-const AGAIN: Duration = Duration::from_secs(1);
-
-/// The same for a far look, which finds what took longer to be committed: another one is due so long after each.
-const FAR_AGAIN: Duration = Duration::from_secs(10);
-const FAR: Duration = Duration::from_secs(5);
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// A node that listens.
 struct PgListening {
@@ -47,9 +43,8 @@ struct PgListening {
     worker: WeakWorker,
     node: NodeId,
     nudges: watch::Receiver<u64>,
-    /// When the last look began that went well, and the last far one.
+    /// When the last look began that went well.
     looked: Instant,
-    looked_far: Option<Instant>,
     known: HashMap<SessionId, Changes>,
     found: VecDeque<Change>,
     is_over: bool,
@@ -67,7 +62,6 @@ pub(super) fn changes(core: &Arc<Core>, worker: &PgWorker, node: NodeId) -> Chan
         node,
         nudges,
         looked: Instant::now(),
-        looked_far: None,
         known: HashMap::new(),
         found: VecDeque::new(),
         is_over: false,
@@ -101,31 +95,21 @@ impl PgListening {
     async fn look(&mut self) -> Result<(), Error> {
         let worker = self.worker.upgrade().ok_or(Error::Gone)?;
         let (core, node, now) = (Arc::clone(&self.core), self.node.clone(), Instant::now());
-        let is_far = self.looked_far.is_none_or(|far| now.saturating_duration_since(far) >= FAR);
-        let again = if is_far { FAR_AGAIN } else { AGAIN };
-        let since = now.saturating_duration_since(self.looked) + again;
+        let since = now.saturating_duration_since(self.looked) + AGAIN;
         // This look finds what caused a nudge until now.
         self.nudges.mark_unchanged();
         let touched = worker.ask(async move { core.touched(&node, since).await }).await?;
         self.looked = now;
-        self.find(touched, is_far);
-        if is_far {
-            self.looked_far = Some(now);
-        }
-        Ok(())
-    }
-
-    fn find(&mut self, touched: Vec<Change>, is_far: bool) {
-        // What was not touched for as long as a far look sees is known no more: if it is again, it has changed.
-        let mut before = if is_far { std::mem::take(&mut self.known) } else { HashMap::new() };
-        self.known.reserve(touched.len());
-        for Change { session, changes } in touched {
-            let known = if is_far { before.remove(&session) } else { self.known.get(&session).copied() };
-            if known != Some(changes) {
-                self.found.push_back(Change { session: session.clone(), changes });
+        // What was not touched for so long is known no more: if it is again, it has changed.
+        let mut known = HashMap::with_capacity(touched.len());
+        for change in touched {
+            if self.known.get(&change.session) != Some(&change.changes) {
+                self.found.push_back(change.clone());
             }
-            self.known.insert(session, changes);
+            known.insert(change.session, change.changes);
         }
+        self.known = known;
+        Ok(())
     }
 
     async fn wait(&mut self) {
