@@ -69,6 +69,14 @@ impl Row {
         !self.trials.is_empty() && self.trials.iter().all(is_so)
     }
 
+    /// Whether the moment should have come in some repetition, and did not.
+    fn was_missed(&self) -> bool {
+        let is_so = |trial: &Result<Trial, StageError>| {
+            trial.as_ref().is_err_and(|error| !matches!(error, StageError::NotExpressed(_)))
+        };
+        self.trials.iter().any(is_so)
+    }
+
     /// What the worst verdict rests on, or why there is none.
     #[must_use]
     pub fn because(&self) -> String {
@@ -117,7 +125,8 @@ fn beside(trial: &Trial) -> String {
 impl Report {
     /// The rows that are worse than this, or of which nothing is known that could be known.
     pub fn worse_than(&self, required: Verdict) -> impl Iterator<Item = &Row> {
-        let is_worse = move |row: &&Row| row.worst().map_or(!row.is_unexpressed(), |worst| worst > required);
+        let is_worse =
+            move |row: &&Row| row.was_missed() || row.worst().is_some_and(|worst| worst > required);
         self.rows.iter().filter(is_worse)
     }
 

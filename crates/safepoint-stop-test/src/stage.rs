@@ -178,7 +178,7 @@ impl TrialStage {
                 let headers = vec![("retry-after".to_owned(), BUSY.to_owned())];
                 let fault = ReplyFault::Status { status: 429, body: String::new(), headers };
                 gate.reply(&Reply::default().fault(fault));
-                request.completed().await;
+                answered(request).await?;
             }
             StopMoment::AfterEnd => {
                 // With a call, if it has something to call: then the next message has a longer history.
@@ -187,7 +187,7 @@ impl TrialStage {
                 gate.reply(&asked.as_ref().map_or_else(|_| text(), |asked| asked.reply.clone()));
                 self.tools.release(asked.as_ref().map_or(0, |asked| asked.released));
                 self.ran = asked.ok().map(|asked| asked.word);
-                request.completed().await;
+                answered(request).await?;
             }
         }
         Ok(())
@@ -362,6 +362,12 @@ async fn begins(gate: &mut Gate, request: &Exchange, reply: &Reply) -> Result<()
     }
     sleep(SILENCE).await;
     Ok(())
+}
+
+/// Waits until an answer was written whole: a target may close before that, and stay.
+async fn answered(request: &Exchange) -> Result<(), StageError> {
+    let written = timeout(PATIENCE, request.completed()).await;
+    written.map(drop).map_err(|_elapsed| not_reached("it did not read the answer of its model"))
 }
 
 /// Whether a request is of the conversation itself.

@@ -73,7 +73,9 @@ impl A2a {
         let card =
             card.map_err(|_elapsed| StageError::NotStarted(format!("it shows no agent card: {seen}")))??;
         a2a.read(&card);
-        a2a.send(FIRST).await.map_err(StageError::NotStarted)?;
+        let sent = timeout(PATIENCE, a2a.send(FIRST)).await;
+        let sent = sent.unwrap_or_else(|_elapsed| Err("it began no answer to a message".to_owned()));
+        sent.map_err(StageError::NotStarted)?;
         Ok(a2a)
     }
 

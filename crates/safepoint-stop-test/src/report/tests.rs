@@ -77,6 +77,12 @@ fn a_report_is_written_like_this() {
         "unplayed": [[12, "sub-agent", "no door knows"]],
     });
     assert_eq!(written(&report), expected);
+    // A repetition that did not come to the moment is a failure, whatever the others were (S15.2).
+    assert_eq!(report.worse_than(Verdict::Breaks).count(), 1);
+    assert!(
+        report.junit(Verdict::Breaks).contains("failures=\"1\"")
+            && report.junit(Verdict::Breaks).contains("<failure")
+    );
     // What costs money or memory stands beside the verdict.
     let beside = "; it does not learn of it; asked its model 1 times more; the model sent 2 pieces more";
     assert_eq!(report.rows[0].because(), format!("{because}{beside}"));
