@@ -296,7 +296,7 @@ impl TrialStage {
             return Next::Silent;
         }
         match self.ran {
-            Some(word) if !history(&last.body).contains(word) => {
+            Some(word) if !asked::history(&last.body).contains(word) => {
                 Next::CallLost("the model does not learn of the call that ran".to_owned())
             }
             _ => Next::Accepted,
@@ -373,15 +373,6 @@ async fn answered(request: &Exchange) -> Result<(), StageError> {
 /// Whether a request is of the conversation itself.
 fn is_of_a_conversation(body: &Value) -> bool {
     !asked::declared(body).is_empty()
-}
-
-/// A request without the tools that it declares.
-fn history(body: &Value) -> String {
-    let mut body = body.clone();
-    if let Value::Object(body) = &mut body {
-        body.remove("tools");
-    }
-    body.to_string()
 }
 
 /// Whether a request holds what was asked after the stop.

@@ -85,6 +85,15 @@ pub(super) fn declared(request: &Value) -> Vec<Value> {
     tools.flat_map(of).collect()
 }
 
+/// A request without the tools that it declares.
+pub(super) fn history(body: &Value) -> String {
+    let mut body = body.clone();
+    if let Value::Object(body) = &mut body {
+        body.remove("tools");
+    }
+    body.to_string()
+}
+
 /// What the model asks for so that a moment comes, and what is under way then.
 pub(super) struct AskedWork {
     pub(super) reply: Reply,
