@@ -42,7 +42,10 @@ pub(super) trait Look: Send + Sync + Sized + 'static {
 }
 
 /// The answer of each look, in order: none where there is no such session.
-pub(super) type Answers<L> = Result<Vec<Option<Result<<L as Look>::Answer, Error>>>, Error>;
+pub(super) type Answers<L> = Result<Vec<Answered<<L as Look>::Answer>>, Error>;
+
+/// The answer of one look: none where there is no such session.
+pub(super) type Answered<T> = Option<Result<T, Error>>;
 
 /// Asks looks of one kind.
 #[derive(Debug)]
@@ -106,8 +109,8 @@ pub(super) fn lists<T>(
     rows: &[Row],
     looks: usize,
     read: fn(&Row) -> Result<Option<T>, tokio_postgres::Error>,
-) -> Result<Vec<Option<Result<Vec<T>, Error>>>, Error> {
-    let mut answers: Vec<Option<Result<Vec<T>, Error>>> = (0..looks).map(|_| None).collect();
+) -> Result<Vec<Answered<Vec<T>>>, Error> {
+    let mut answers: Vec<Answered<Vec<T>>> = (0..looks).map(|_| None).collect();
     for row in rows {
         let place = row.try_get(0).map(count).map_err(unreadable)? - 1;
         match (answers[place as usize].get_or_insert_with(|| Ok(Vec::new())), read(row).map_err(unreadable)) {
