@@ -25,3 +25,5 @@ mod restarts;
 mod suite;
 #[path = "postgres/support.rs"]
 mod support;
+#[path = "postgres/touched.rs"]
+mod touched;

@@ -1,7 +1,7 @@
 //! What others do to the sessions of a node, as it learns it: by a notice, and by a look every while, since a notice may be lost.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     future::pending,
     sync::Arc,
     time::{Duration, Instant},
@@ -13,8 +13,8 @@ use futures_util::{
     stream,
 };
 use safepoint::{
-    ids::{NodeId, SessionId},
-    raw::store::{Change, ChangeStream, Changes},
+    ids::NodeId,
+    raw::store::{Change, ChangeStream},
     store::Error,
 };
 use tokio::{
@@ -24,8 +24,8 @@ use tokio::{
 use tokio_postgres::AsyncMessage;
 
 use super::{
-    column::{in_micros, stored, text},
-    core::Core,
+    column::{stored, text},
+    core::{Core, no_row},
     nodes::{state, unreadable},
     sessions,
     worker::{PgWorker, WeakWorker},
@@ -34,8 +34,16 @@ use super::{
 /// How often it is looked whether another process wrote (S1.5, S7.44).
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What was touched so long before the last look is looked at again: it may have been committed after it.
-const AGAIN: Duration = Duration::from_secs(10);
+/// What a look has seen.
+///
+/// It is compared by transactions and not by times: one that takes long is committed after a look that began later than it.
+struct LastLook {
+    /// The transactions that were committed.
+    snapshot: String,
+    /// How many connections there had been. A server that has crashed, or another one after a failover, may give the number of a
+    /// transaction again whose commit it has lost; none of its connections is one from before.
+    connections: u64,
+}
 
 /// A node that listens.
 struct PgListening {
@@ -43,9 +51,8 @@ struct PgListening {
     worker: WeakWorker,
     node: NodeId,
     nudges: watch::Receiver<u64>,
-    /// When the last look began that went well.
-    looked: Instant,
-    known: HashMap<SessionId, Changes>,
+    /// The last look that went well.
+    last: Option<LastLook>,
     found: VecDeque<Change>,
     is_over: bool,
     /// Ends the listening for notices when it is dropped.
@@ -61,8 +68,7 @@ pub(super) fn changes(core: &Arc<Core>, worker: &PgWorker, node: NodeId) -> Chan
         worker: worker.downgrade(),
         node,
         nudges,
-        looked: Instant::now(),
-        known: HashMap::new(),
+        last: None,
         found: VecDeque::new(),
         is_over: false,
         _listens: listens,
@@ -94,21 +100,16 @@ impl PgListening {
 
     async fn look(&mut self) -> Result<(), Error> {
         let worker = self.worker.upgrade().ok_or(Error::Gone)?;
-        let (core, node, now) = (Arc::clone(&self.core), self.node.clone(), Instant::now());
-        let since = now.saturating_duration_since(self.looked) + AGAIN;
         // This look finds what caused a nudge until now.
         self.nudges.mark_unchanged();
-        let touched = worker.ask(async move { core.touched(&node, since).await }).await?;
-        self.looked = now;
-        // What was not touched for so long is known no more: if it is again, it has changed.
-        let mut known = HashMap::with_capacity(touched.len());
-        for change in touched {
-            if self.known.get(&change.session) != Some(&change.changes) {
-                self.found.push_back(change.clone());
-            }
-            known.insert(change.session, change.changes);
-        }
-        self.known = known;
+        let connections = self.core.rooms.identity.connections();
+        let last = self.last.take().filter(|last| last.connections == connections);
+        let (core, node) = (Arc::clone(&self.core), self.node.clone());
+        let seen = last.map(|last| last.snapshot);
+        let (snapshot, touched) = worker.ask(async move { core.touched(&node, seen).await }).await?;
+        // If a connection was made meanwhile, it may have asked another server than the last one: then the next look asks for all.
+        self.last = Some(LastLook { snapshot, connections });
+        self.found.extend(touched);
         Ok(())
     }
 
@@ -123,24 +124,27 @@ impl PgListening {
 }
 
 impl Core {
-    /// The node's sessions that others have touched in this time; an error once it is not present any more.
-    async fn touched(&self, node: &NodeId, since: Duration) -> Result<Vec<Change>, Error> {
-        const SELECT: &str = "SELECT (SELECT state FROM nodes WHERE id = $1), s.id, s.items, s.stops, s.decisions, s.epoch \
-             FROM (SELECT 1) one LEFT JOIN sessions s \
-             ON s.holder = $1 AND s.touched > clock_timestamp() - $2::bigint * interval '1 microsecond'";
-        let (id, since) = (stored(node.as_str()), in_micros(since));
-        let rows = self.look(SELECT, &[&id, &since]).await?;
+    /// What is seen now, and the node's sessions that others have touched by what is not in `seen`, or at all; an error once it is not
+    /// present any more.
+    async fn touched(&self, node: &NodeId, seen: Option<String>) -> Result<(String, Vec<Change>), Error> {
+        const SELECT: &str = "WITH last AS MATERIALIZED (SELECT $2::text::pg_snapshot AS seen) \
+             SELECT (SELECT state FROM nodes WHERE id = $1), pg_current_snapshot()::text, s.id, s.items, s.stops, s.decisions, s.epoch \
+             FROM last LEFT JOIN sessions s ON s.holder = $1 AND s.touched IS NOT NULL \
+             AND (last.seen IS NULL OR NOT pg_visible_in_snapshot(s.touched, last.seen))";
+        let rows = self.look(SELECT, &[&stored(node.as_str()), &seen]).await?;
+        let first = rows.first().ok_or_else(no_row)?;
+        let found: Option<i16> = first.try_get(0).map_err(unreadable)?;
+        if !found.is_some_and(|found| state(found).is_present()) {
+            return Err(Error::Buried(node.clone()));
+        }
+        let snapshot = first.try_get(1).map_err(unreadable)?;
         let mut touched = Vec::new();
         for row in &rows {
-            let found: Option<i16> = row.try_get(0).map_err(unreadable)?;
-            if !found.is_some_and(|found| state(found).is_present()) {
-                return Err(Error::Buried(node.clone()));
-            }
-            let Some(session) = row.try_get::<_, Option<String>>(1).map_err(unreadable)? else { continue };
-            let changes = sessions::changes(row, 2).map_err(unreadable)?;
+            let Some(session) = row.try_get::<_, Option<String>>(2).map_err(unreadable)? else { continue };
+            let changes = sessions::changes(row, 3).map_err(unreadable)?;
             touched.push(Change { session: text(session).into(), changes });
         }
-        Ok(touched)
+        Ok((snapshot, touched))
     }
 
     /// Listens for notices until the stream is dropped, over a connection for that alone.

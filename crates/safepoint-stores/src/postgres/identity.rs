@@ -29,6 +29,8 @@ struct KnownServer {
     gap: Option<Instant>,
     /// Whether the last request found it away.
     is_away: bool,
+    /// How many connections were made to it.
+    connections: u64,
 }
 
 impl Identity {
@@ -61,7 +63,14 @@ impl Identity {
             known.gap = Some(Instant::now());
         }
         (known.system, known.timeline) = (Some(system), timeline);
+        known.connections += 1;
         Ok(())
+    }
+
+    /// How many connections were made. While this is the same, each request is asked of the server that has answered the ones
+    /// before, and it has not crashed in between: that ends all of its connections.
+    pub(super) fn connections(&self) -> u64 {
+        lock(&self.known).connections
     }
 
     /// The server could not be reached, perhaps by no process.

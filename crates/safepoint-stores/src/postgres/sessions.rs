@@ -44,7 +44,7 @@ const CREATE: &str = "WITH at AS (SELECT coalesce($1, clock_timestamp()) AS now)
      made AS (INSERT INTO sessions (id, pool, priority, spread, created, updated, minute, title, label, setup, head, chain, \
          last_item, waiting, items, touched, due) \
          SELECT $2, $3, $4, $5, now, now, minute_of(now), $6, $7, $8, $9, $10, $11::bigint, $11, $11, \
-             CASE WHEN $11::bigint > 0 THEN clock_timestamp() END, CASE WHEN $11::bigint > 0 THEN now END \
+             CASE WHEN $11::bigint > 0 THEN pg_current_xact_id() END, CASE WHEN $11::bigint > 0 THEN now END \
          FROM at ON CONFLICT (id) DO NOTHING RETURNING key, created), \
      recorded AS (INSERT INTO records (session, position, path, kind, version, bytes, chain) \
          SELECT made.key, r.* FROM made, unnest($12::bigint[], $13::text[], $14::text[], $15::bigint[], $16::bytea[], $17::bytea[]) r), \

@@ -31,7 +31,8 @@ CREATE INDEX nodes_ended ON nodes (ended) WHERE ended IS NOT NULL;
 
 -- `holder` is a node that is present, or null. `serial` counts the appends, and `mark` is a number that the last one made up: by both
 -- an append is known that is asked again. `updated` has no index, so that an append need not write one; `minute` has, and changes once
--- a minute. `touched` is when others last gave the session something to do; `hinted` when it was last named as due.
+-- a minute. `touched` is the transaction by which others last gave its holder something to do; `hinted` is when it was last named as
+-- due.
 CREATE TABLE sessions (
     key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id text COLLATE "C" NOT NULL UNIQUE,
@@ -57,7 +58,7 @@ CREATE TABLE sessions (
     items bigint NOT NULL DEFAULT 0,
     stops bigint NOT NULL DEFAULT 0,
     decisions bigint NOT NULL DEFAULT 0,
-    touched timestamptz,
+    touched xid8,
     due timestamptz,
     hinted timestamptz,
     tries smallint NOT NULL DEFAULT 0,
@@ -286,7 +287,7 @@ BEGIN
     END IF;
     _epoch := nextval('epochs');
     INSERT INTO tenures (session, epoch, node, head, at) VALUES (s.key, _epoch, _node, s.head, _at);
-    UPDATE sessions SET holder = _node, since = _at, epoch = _epoch, due = NULL, hinted = NULL, mark = _mark
+    UPDATE sessions SET holder = _node, since = _at, epoch = _epoch, touched = NULL, due = NULL, hinted = NULL, mark = _mark
         WHERE key = s.key;
     _outcome := 'taken';
 END $$;
@@ -483,7 +484,7 @@ BEGIN
     INSERT INTO items (session, number, client, digest, state, at, bytes)
         VALUES (s.key, _number, _client, _digest, 0, _at, _bytes);
     UPDATE sessions SET last_item = _number, waiting = waiting + 1, items = items + 1, updated = _at, minute = minute_of(_at),
-            touched = clock_timestamp(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
+            touched = pg_current_xact_id(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
         WHERE key = s.key;
 END $$;
 
@@ -514,7 +515,7 @@ BEGIN
     _bytes := i.bytes;
     UPDATE items SET state = 2, bytes = '' WHERE session = s.key AND number = _item;
     UPDATE sessions SET waiting = waiting - 1, items = items + 1, updated = _at, minute = minute_of(_at),
-            touched = clock_timestamp(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
+            touched = pg_current_xact_id(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
         WHERE key = s.key;
 END $$;
 
@@ -537,7 +538,7 @@ BEGIN
     UPDATE approvals SET state = 3 WHERE session = s.key AND state = 0 AND (_is_all OR id = ANY (_only));
     GET DIAGNOSTICS _withdrawn = ROW_COUNT;
     UPDATE sessions SET stops = _number, decisions = decisions + _withdrawn, updated = _at, minute = minute_of(_at),
-            touched = clock_timestamp(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
+            touched = pg_current_xact_id(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
         WHERE key = s.key;
 END $$;
 
@@ -568,7 +569,7 @@ BEGIN
     END CASE;
     _at := coalesce(_now, clock_timestamp());
     WITH asked AS (
-        UPDATE sessions SET stops = stops + 1, updated = _at, minute = minute_of(_at), touched = clock_timestamp(),
+        UPDATE sessions SET stops = stops + 1, updated = _at, minute = minute_of(_at), touched = pg_current_xact_id(),
                 due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
             WHERE key = ANY (_keys) RETURNING key, stops, holder
     ), written AS (
@@ -612,7 +613,7 @@ BEGIN
         UPDATE approvals SET state = 1, principal = _principal, decided = _at, decision = _bytes
             WHERE session = s.key AND id = _approval;
         UPDATE sessions SET decisions = decisions + 1, updated = _at, minute = minute_of(_at),
-                touched = clock_timestamp(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
+                touched = pg_current_xact_id(), due = CASE WHEN holder IS NULL THEN least(due, _at) ELSE due END
             WHERE key = s.key;
     END CASE;
 END $$;
