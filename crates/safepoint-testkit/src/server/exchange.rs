@@ -54,7 +54,12 @@ impl Exchange {
     /// Whether it wants its answer as a stream of events.
     #[must_use]
     pub fn is_streamed(&self) -> bool {
-        Rendering::of(self.wire, &self.path, &self.body).is_streamed()
+        self.rendering().is_streamed()
+    }
+
+    /// How it wants its answer.
+    pub(super) fn rendering(&self) -> Rendering {
+        Rendering::of(self.wire, &self.path, &self.body).of_exchange(self.id)
     }
 
     /// What has become of it so far.

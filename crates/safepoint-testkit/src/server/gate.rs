@@ -7,7 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     Shared,
     exchange::Exchange,
-    render::{self, Rendering, WireStep},
+    render::{self, WireStep},
     route,
     steps::Steps,
 };
@@ -60,7 +60,7 @@ impl Gate {
     /// Before the request has arrived.
     pub fn script(&mut self, reply: &Reply) -> usize {
         let exchange = self.exchange.as_ref().expect("the request has arrived");
-        let how = Rendering::of(exchange.wire, &exchange.path, &exchange.body);
+        let how = exchange.rendering();
         self.chunks = render::chunks(&how, reply).into();
         if how.is_kept() {
             let by = route::authorization(&exchange.headers);
@@ -75,7 +75,7 @@ impl Gate {
     /// Before the request has arrived.
     pub fn reply(&mut self, reply: &Reply) {
         let exchange = self.exchange.as_ref().expect("the request has arrived");
-        let how = Rendering::of(exchange.wire, &exchange.path, &exchange.body);
+        let how = exchange.rendering();
         render::reply(&how, reply).into_iter().for_each(|step| self.step(step));
     }
 

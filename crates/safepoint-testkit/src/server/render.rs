@@ -37,6 +37,8 @@ pub(super) struct Rendering {
     pub(super) wire: ServedWire,
     pub(super) model: String,
     shape: Shape,
+    /// The number of the exchange, where these are counted: what has an id in the answer has it from this.
+    number: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,6 +70,19 @@ impl Rendering {
         Self::new(wire, path, Glance::deserialize(body).unwrap_or_default())
     }
 
+    /// The answer to this exchange: some keep messages by their ids, and of two with one id they keep one.
+    pub(super) fn of_exchange(self, number: usize) -> Self {
+        Self { number: Some(number), ..self }
+    }
+
+    /// An id of this answer, after the wire's prefix.
+    fn id(&self, prefix: &str) -> String {
+        match self.number {
+            Some(number) => format!("{prefix}scripted{number:06}"),
+            None => format!("{prefix}scripted"),
+        }
+    }
+
     pub(super) fn at_a_glance(wire: ServedWire, path: &str, body: &[u8]) -> Result<Self, serde_json::Error> {
         Ok(Self::new(wire, path, serde_json::from_slice(body)?))
     }
@@ -84,12 +99,17 @@ impl Rendering {
             (_, Some(true), _, Some(true)) => Shape::StreamWithUsage,
             (_, Some(true), _, None | Some(false)) => Shape::Stream,
         };
-        Self { wire, model: glance.model.unwrap_or_else(|| "scripted".to_owned()), shape }
+        Self { wire, model: glance.model.unwrap_or_else(|| "scripted".to_owned()), shape, number: None }
     }
 
     /// Whether the answer is a stream of events.
     pub(super) fn is_streamed(&self) -> bool {
         self.shape != Shape::Message
+    }
+
+    /// Whether the same reply is always the same bytes.
+    pub(super) fn always_the_same(&self) -> bool {
+        self.number.is_none()
     }
 
     /// Whether the response is kept when the peer goes.

@@ -141,6 +141,7 @@ impl Shared {
         let body: Arc<Value> = Arc::new(serde_json::from_slice(&request.body)?);
         let how = Rendering::of(wire, &request.path, &body);
         let noted = self.note(wire, request, &body);
+        let how = how.of_exchange(noted.id);
         let answer = self.answer(&how, &body, &noted);
         Ok((noted, answer))
     }
@@ -227,7 +228,7 @@ impl Shared {
         if how.is_kept() {
             return self.rendered(how, reply, noted);
         }
-        if !reply.always_the_same() {
+        if !reply.always_the_same() || !how.always_the_same() {
             return render::reply(how, reply);
         }
         let key = (place, how.clone());

@@ -14,14 +14,19 @@ use crate::{
 pub(super) fn whole(how: &Rendering, reply: &Reply) -> Value {
     let (finish, usage) =
         (message::finish(ServedWire::Gemini, reply), message::usage(ServedWire::Gemini, reply));
-    response(how, &id(reply), parts(reply), Some(finish), usage)
+    response(how, &id(how, reply), parts(reply), Some(finish), usage)
 }
 
 /// The chunks of a streamed response: the figures grow with what was said, and the last chunk names the end.
+///
+/// Google ends a stream with its last part, with a chunk without a part, or with an empty text, as it comes; an empty text that is sent
+/// back is refused by one of its two services. The first of these is what every client can read.
 pub(super) fn chunks(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
-    let id = id(reply);
+    let id = id(how, reply);
     let mut chunks: Vec<Vec<Value>> = parts(reply).into_iter().map(|part| vec![part]).collect();
-    chunks.push(vec![json!({"text": ""})]);
+    if chunks.is_empty() {
+        chunks.push(vec![json!({"text": ""})]);
+    }
     let last = chunks.len();
     chunks
         .into_iter()
@@ -53,14 +58,14 @@ fn usage(reply: &Reply, said: usize, all: usize) -> Value {
     usage
 }
 
-/// A reply with calls has its own id; others need none.
-fn id(reply: &Reply) -> String {
+/// A reply with calls has its own id on every server.
+fn id(how: &Rendering, reply: &Reply) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if reply.calls.is_empty() {
-        "scripted".to_owned()
+        how.id("")
     } else {
         // Relaxed: each number is given once, and orders nothing.
-        format!("scripted{:06}", NEXT.fetch_add(1, Ordering::Relaxed))
+        format!("calls{:06}", NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn openai(how: &Rendering, reply: &Reply) -> Value {
     if !reply.calls.is_empty() {
         message["tool_calls"] = calls.collect();
     }
-    json!({"id": "chatcmpl-scripted", "object": "chat.completion", "created": CREATED, "model": how.model,
+    json!({"id": how.id("chatcmpl-"), "object": "chat.completion", "created": CREATED, "model": how.model,
         "choices": [{"index": 0, "message": message, "logprobs": null, "finish_reason": finish(how.wire, reply)}],
         "usage": usage(how.wire, reply)})
 }
@@ -47,7 +47,7 @@ pub(super) fn anthropic(how: &Rendering, reply: &Reply) -> Value {
         let id = call.id_or_fresh("toolu_", index);
         content.push(json!({"type": "tool_use", "id": id, "name": call.name, "input": call.args}));
     }
-    json!({"id": "msg_scripted", "type": "message", "role": "assistant", "model": how.model, "content": content,
+    json!({"id": how.id("msg_"), "type": "message", "role": "assistant", "model": how.model, "content": content,
         "stop_reason": finish(how.wire, reply), "stop_sequence": null, "usage": usage(how.wire, reply)})
 }
 

@@ -15,7 +15,7 @@ use crate::{
 
 /// A whole response.
 pub(super) fn whole(how: &Rendering, reply: &Reply) -> Value {
-    let output = items(reply).into_iter().map(|(item, _)| item).collect();
+    let output = items(how, reply).into_iter().map(|(item, _)| item).collect();
     response(how, id(how), reply, output)
 }
 
@@ -29,7 +29,7 @@ pub(super) fn chunks(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     events.push(json!({"type": "response.created", "response": begun}));
     events.push(json!({"type": "response.in_progress", "response": begun}));
     let mut output = Vec::new();
-    for (index, (item, inner)) in items(reply).into_iter().enumerate() {
+    for (index, (item, inner)) in items(how, reply).into_iter().enumerate() {
         let mut added = item.clone();
         added["status"] = json!("in_progress");
         for field in ["content", "summary"] {
@@ -81,30 +81,30 @@ fn response(how: &Rendering, id: String, reply: &Reply, output: Vec<Value>) -> V
         "usage": message::usage(ServedWire::Responses, reply)})
 }
 
-/// A kept response has its own id; others need none.
+/// A kept response has its own id on every server.
 fn id(how: &Rendering) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     if how.is_kept() {
         // Relaxed: each number is given once, and orders nothing.
         format!("resp_{:06}", NEXT.fetch_add(1, Ordering::Relaxed))
     } else {
-        "resp_scripted".to_owned()
+        how.id("resp_")
     }
 }
 
 /// The items of a reply, each with the events inside it.
-fn items(reply: &Reply) -> Vec<(Value, Vec<Value>)> {
+fn items(how: &Rendering, reply: &Reply) -> Vec<(Value, Vec<Value>)> {
     let mut items = Vec::new();
     if !reply.reasoning.is_empty() {
-        items.push(reasoning(&reply.reasoning, reply.chunk_chars));
+        items.push(reasoning(how, &reply.reasoning, reply.chunk_chars));
     }
     if !reply.redacted.is_empty() {
-        let item = json!({"id": "rs_scripted_sealed", "type": "reasoning", "summary": [],
+        let item = json!({"id": how.id("rs_sealed_"), "type": "reasoning", "summary": [],
             "encrypted_content": reply.redacted});
         items.push((item, Vec::new()));
     }
     if !reply.whole_text().is_empty() {
-        items.push(text(reply));
+        items.push(text(how, reply));
     }
     for (index, call) in reply.calls.iter().enumerate() {
         let id = call.id_or_fresh("call_", index);
@@ -113,14 +113,14 @@ fn items(reply: &Reply) -> Vec<(Value, Vec<Value>)> {
             .map(|half| json!({"type": "response.function_call_arguments.delta", "delta": half}))
             .to_vec();
         events.push(json!({"type": "response.function_call_arguments.done", "arguments": args}));
-        let item = json!({"id": format!("fc_scripted_{index}"), "type": "function_call", "status": "completed",
+        let item = json!({"id": how.id(&format!("fc_{index}_")), "type": "function_call", "status": "completed",
             "call_id": id, "name": call.name, "arguments": args});
         items.push((item, events));
     }
     items
 }
 
-fn reasoning(text: &str, chars: usize) -> (Value, Vec<Value>) {
+fn reasoning(how: &Rendering, text: &str, chars: usize) -> (Value, Vec<Value>) {
     let part = json!({"type": "summary_text", "text": text});
     let mut events = vec![json!({"type": "response.reasoning_summary_part.added", "summary_index": 0,
         "part": {"type": "summary_text", "text": ""}})];
@@ -131,12 +131,12 @@ fn reasoning(text: &str, chars: usize) -> (Value, Vec<Value>) {
     }
     events.push(json!({"type": "response.reasoning_summary_text.done", "summary_index": 0, "text": text}));
     events.push(json!({"type": "response.reasoning_summary_part.done", "summary_index": 0, "part": part}));
-    let item = json!({"id": "rs_scripted", "type": "reasoning", "summary": [part],
+    let item = json!({"id": how.id("rs_"), "type": "reasoning", "summary": [part],
         "encrypted_content": message::SEAL});
     (item, events)
 }
 
-fn text(reply: &Reply) -> (Value, Vec<Value>) {
+fn text(how: &Rendering, reply: &Reply) -> (Value, Vec<Value>) {
     let whole = reply.whole_text();
     let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
     let mut events =
@@ -146,7 +146,7 @@ fn text(reply: &Reply) -> (Value, Vec<Value>) {
     }
     events.push(json!({"type": "response.output_text.done", "content_index": 0, "text": whole}));
     events.push(json!({"type": "response.content_part.done", "content_index": 0, "part": part(&whole)}));
-    let item = json!({"id": "msg_scripted", "type": "message", "role": "assistant", "status": "completed",
+    let item = json!({"id": how.id("msg_"), "type": "message", "role": "assistant", "status": "completed",
         "content": [part(&whole)]});
     (item, events)
 }

@@ -17,7 +17,7 @@ pub(super) fn halves(call: &Call) -> [String; 2] {
 
 pub(super) fn openai(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let chunk = |choices: Value, usage: Value| {
-        let mut chunk = json!({"id": "chatcmpl-scripted", "object": "chat.completion.chunk",
+        let mut chunk = json!({"id": how.id("chatcmpl-"), "object": "chat.completion.chunk",
             "created": message::CREATED, "model": how.model, "choices": choices});
         if how.shape == Shape::StreamWithUsage {
             chunk["usage"] = usage;
@@ -60,7 +60,7 @@ pub(super) fn openai(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
 pub(super) fn anthropic(how: &Rendering, reply: &Reply) -> Vec<Vec<u8>> {
     let [input, output] = reply.usage.unwrap_or(message::USAGE);
     let mut chunks = vec![
-        named(&json!({"type": "message_start", "message": {"id": "msg_scripted", "type": "message",
+        named(&json!({"type": "message_start", "message": {"id": how.id("msg_"), "type": "message",
             "role": "assistant", "model": how.model, "content": [], "stop_reason": null, "stop_sequence": null,
             "usage": {"input_tokens": input, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0,
                 "output_tokens": 1}}})),
