@@ -49,6 +49,7 @@ cargo xtask RECIPE
   peers [KIND]   our binary against servers written by others; what cannot be had is listed as skipped. --all: also the
                  agents that CI has no time for; --times N: their stops N times; --agent NAME: only that
   stop-table     by hand: what the stop of each target does, into docs/stops.md; with names, only of these; --table: only the table
+                 --install: they are only installed; --ours: our own program drives them, and its receipt is judged
   soak           by hand: 10 minutes of 500 sessions of a server that is killed; --minutes N, --sessions N, --seed N
   picture A B T  a captured terminal (tmux capture-pane -e -p) as an SVG with a title: docs/pictures/capture.sh";
 

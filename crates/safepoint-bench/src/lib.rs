@@ -181,7 +181,7 @@ async fn bench(parts: &[&str], written: WrittenDown) -> anyhow::Result<()> {
     if parts.is_empty() {
         sections = vec![("goals", table.goals()), ("parts", table.parts())];
     }
-    // What needs a database is a table of its own.
+    // What needs a database has its own table.
     if parts == [NODES] {
         sections = vec![(NODES, table.parts())];
     }

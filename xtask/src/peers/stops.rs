@@ -35,7 +35,23 @@ fn results() -> PathBuf {
     source::root().join("docs/stops")
 }
 
-/// Runs the targets that are named, all without a name, and writes the table anew. `--table` only writes it.
+/// What is done with each target. Exhaustive: the flags name these.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StopTask {
+    /// It is tried by its own door.
+    Itself,
+    /// Our own program drives it, and is stopped: what its receipt says is judged.
+    ByOurs,
+    /// It is installed only, so that trials that come later have the machine for themselves.
+    Install,
+    /// The table is written anew.
+    Table,
+}
+
+const FLAGS: [(&str, StopTask); 3] =
+    [("--ours", StopTask::ByOurs), ("--install", StopTask::Install), ("--table", StopTask::Table)];
+
+/// Tries the targets that are named, all without a name, and writes the table anew; or does what a flag says.
 pub(crate) fn stop_table(args: &[String]) -> anyhow::Result<()> {
     let recipes = Recipe::all(&recipes())?;
     let (flags, names): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
@@ -43,52 +59,103 @@ pub(crate) fn stop_table(args: &[String]) -> anyhow::Result<()> {
         let all: Vec<&str> = recipes.iter().map(|recipe| &*recipe.id).collect();
         bail!("there is no target `{unknown}`; these are: {}", all.join(", "));
     }
-    if let Some(unknown) = flags.iter().find(|flag| **flag != "--table") {
-        bail!("stop-table [--table] [NAME…]; there is no `{unknown}`");
-    }
-    fs::create_dir_all(results())?;
-    if flags.is_empty() {
+    let task = match flags[..] {
+        [] => StopTask::Itself,
+        [flag] => {
+            FLAGS.into_iter().find(|(name, _)| name == flag).map(|(_, task)| task).with_context(|| {
+                format!("stop-table [--ours|--install|--table] [NAME…]; there is no `{flag}`")
+            })?
+        }
+        _ => bail!("stop-table takes one flag"),
+    };
+    fs::create_dir_all(driven())?;
+    if matches!(task, StopTask::Itself | StopTask::ByOurs) {
         cargo::run(&["build", "--release", "-p", "safepoint-stop-test"])?;
-        for recipe in recipes.iter().filter(|recipe| names.is_empty() || names.contains(&&recipe.id)) {
-            match measured(recipe) {
-                Ok(kept) => kept.write(&results().join(format!("{}.json", recipe.id)))?,
-                Err(Absent(why)) => println!("stop-table: {} is skipped: {why}", recipe.id),
+    }
+    for recipe in recipes.iter().filter(|recipe| names.is_empty() || names.contains(&&recipe.id)) {
+        let file = format!("{}.json", recipe.id);
+        let done = match task {
+            StopTask::Itself => measured(recipe).map(|kept| Some((results(), kept))),
+            StopTask::ByOurs if recipe.is_driven_by_ours() => {
+                measured_by_ours(recipe).map(|kept| Some((driven(), kept)))
             }
+            StopTask::Install => installed(recipe).map(|_| None),
+            StopTask::ByOurs | StopTask::Table => Ok(None),
+        };
+        match done {
+            Ok(Some((folder, kept))) => kept.write(&folder.join(file))?,
+            Ok(None) => {}
+            Err(Absent(why)) => println!("stop-table: {} is skipped: {why}", recipe.id),
         }
     }
-    fs::write(source::root().join("docs/stops.md"), page::written(&recipes, &results())?)?;
-    Ok(())
+    let page = page::written(&recipes, &results(), &driven())?;
+    Ok(fs::write(source::root().join("docs/stops.md"), page)?)
+}
+
+/// What came of those that our own program drove.
+fn driven() -> PathBuf {
+    results().join("driven")
+}
+
+/// Installs it. Where it is then.
+fn installed(recipe: &Recipe) -> Result<[PathBuf; 2], Absent> {
+    if let Some(why) = &recipe.skip {
+        return Err(Absent(why.clone()));
+    }
+    let (here, cache) = (recipes().join(&recipe.id), target().join("stops").join(&recipe.id));
+    println!("stop-table: {} {} is installed", recipe.name, recipe.version);
+    install::install(recipe, &here, &cache)?;
+    Ok([here, cache])
 }
 
 /// Installs it and tries its stop.
 fn measured(recipe: &Recipe) -> Result<Kept, Absent> {
-    if let Some(why) = &recipe.skip {
-        return Err(Absent(why.clone()));
-    }
-    let cache = target().join("stops").join(&recipe.id);
-    let absent = |error: anyhow::Error| Absent(format!("{error:#}"));
-    println!("stop-table: {} {} is installed and tried", recipe.name, recipe.version);
-    let here = recipes().join(&recipe.id);
-    install::install(recipe, &here, &cache)?;
+    let [here, cache] = installed(recipe)?;
     let own = if recipe.is_ours() { optional::released().map_err(absent)? } else { PathBuf::new() };
     let places = Places { here: &here, cache: &cache, own: &own };
-    let seen = tried((&target().join("release/stop-test"), REPEATED), recipe, &places).map_err(absent)?;
+    // A way that is meant to wait for a boundary is no stop of the table.
+    let ways: Vec<&str> =
+        recipe.stop.keys().filter(|way| !recipe.graceful.contains(way)).map(String::as_str).collect();
+    let asked = Asked { target: recipe.target(&places), ways: &ways, times: REPEATED };
+    let seen = tried(&target().join("release/stop-test"), &asked, recipe, &places).map_err(absent)?;
     Kept::of(recipe, &seen).map_err(absent)
+}
+
+/// Installs it, has our own program drive it, and tries the stop of that.
+fn measured_by_ours(recipe: &Recipe) -> Result<Kept, Absent> {
+    /// As a terminal and a supervisor stop a program. After a kill there is no receipt.
+    const WAYS: [&str; 4] = ["sigint", "sigint-twice", "sigterm", "sighup"];
+    let [here, cache] = installed(recipe)?;
+    let own = optional::released().map_err(absent)?;
+    let places = Places { here: &here, cache: &cache, own: &own };
+    let asked = Asked { target: recipe.by_ours(&places), ways: &WAYS, times: REPEATED };
+    let seen = tried(&target().join("release/stop-test"), &asked, recipe, &places).map_err(absent)?;
+    Kept::of(recipe, &seen).map_err(absent)
+}
+
+fn absent(error: anyhow::Error) -> Absent {
+    Absent(format!("{error:#}"))
 }
 
 /// How often each row of the table is repeated, and each of our own in CI.
 const REPEATED: &str = "3";
 const ONCE: &str = "1";
 
-fn tried((program, times): (&Path, &str), recipe: &Recipe, places: &Places<'_>) -> anyhow::Result<Value> {
+/// What `stop-test` is asked.
+struct Asked<'a> {
+    target: String,
+    ways: &'a [&'a str],
+    times: &'a str,
+}
+
+fn tried(program: &Path, asked: &Asked<'_>, recipe: &Recipe, places: &Places<'_>) -> anyhow::Result<Value> {
     let mut command = Command::new(program);
-    command.arg(recipe.target(places)).args(["--json", "-", "--times", times]);
+    command.arg(&asked.target).args(["--json", "-", "--times", asked.times]);
     let home = places.here.join("home");
     if home.is_dir() {
         command.arg("--home").arg(home);
     }
-    // A way that is meant to wait for a boundary is no stop of the table.
-    for way in recipe.stop.keys().filter(|way| !recipe.graceful.contains(way)) {
+    for way in asked.ways {
         command.args(["--way", way]);
     }
     for variable in recipe.variables(places) {
@@ -114,7 +181,10 @@ pub(super) fn ours(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
         let cache = target().join("stops").join(&recipe.id);
         let places = Places { here: &here, cache: &cache, own: binary };
         tally.take(&format!("the stop test of {}", recipe.name), || {
-            let kept = Kept::of(recipe, &tried((&target().join("debug/stop-test"), ONCE), recipe, &places)?)?;
+            let ways: Vec<&str> = recipe.stop.keys().map(String::as_str).collect();
+            let asked = Asked { target: recipe.target(&places), ways: &ways, times: ONCE };
+            let seen = tried(&target().join("debug/stop-test"), &asked, recipe, &places)?;
+            let kept = Kept::of(recipe, &seen)?;
             let bad: Vec<String> = kept.rows.iter().filter_map(kept::KeptRow::bad).collect();
             if !bad.is_empty() {
                 bail!("{}", bad.join("; "));

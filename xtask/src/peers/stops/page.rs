@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use super::{
-    kept::{Kept, KeptRow},
+    kept::{Kept, KeptRow, VERDICTS},
     recipe::Recipe,
 };
 
@@ -60,7 +60,7 @@ const COLUMNS: [(&str, &str); 15] = [
 ];
 
 /// The whole page.
-pub(super) fn written(recipes: &[Recipe], results: &Path) -> anyhow::Result<String> {
+pub(super) fn written(recipes: &[Recipe], results: &Path, driven: &Path) -> anyhow::Result<String> {
     let mut page = HEAD.to_owned();
     let mut details = String::new();
     write!(page, "\n| target | of | way |")?;
@@ -77,6 +77,7 @@ pub(super) fn written(recipes: &[Recipe], results: &Path) -> anyhow::Result<Stri
     )?;
     page.push_str("## Each target\n");
     page.push_str(&details);
+    by_ours(&mut page, recipes, driven)?;
     Ok(page)
 }
 
@@ -111,6 +112,40 @@ fn lines(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Res
         }
         writeln!(page)?;
     }
+    Ok(())
+}
+
+/// What our own program said of the stops of those that it drove.
+fn by_ours(page: &mut String, recipes: &[Recipe], driven: &Path) -> anyhow::Result<()> {
+    let read = |recipe: &Recipe| {
+        Some((recipe.name.clone(), Kept::read(&driven.join(format!("{}.json", recipe.id))).ok()?))
+    };
+    let all: Vec<(String, Kept)> = recipes.iter().filter_map(read).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let stops = |kept: &Kept, word: Option<&str>| -> usize {
+        let of_a_stop = kept.rows.iter().filter(|row| row.way != "none").flat_map(|row| &row.verdicts);
+        of_a_stop
+            .filter(|(verdict, _)| word.is_none_or(|word| **verdict == *word))
+            .map(|(_, times)| times)
+            .sum()
+    };
+    writeln!(
+        page,
+        "\n## Driven by Safepoint\n\nThe same moments, with `safepoint run --backend acp:…` in front: it is stopped by `SIGINT` once and twice, `SIGTERM` and \
+         `SIGHUP`, and its receipt is what is judged. `lies` would be a receipt that says of work that it ended, and it had not.\n"
+    )?;
+    write!(page, "| target | stops |")?;
+    VERDICTS.iter().try_for_each(|word| write!(page, " {} |", word.replace('-', " ")))?;
+    writeln!(page, "\n|---|---|{}", "---|".repeat(VERDICTS.len()))?;
+    for (name, kept) in &all {
+        write!(page, "| {name} {} | {} |", kept.version, stops(kept, None))?;
+        VERDICTS.iter().try_for_each(|word| write!(page, " {} |", stops(kept, Some(word))))?;
+        writeln!(page)?;
+    }
+    let sum = |word| all.iter().map(|(_, kept)| stops(kept, word)).sum::<usize>();
+    writeln!(page, "\nIn all {} stops, of which {} are `lies`.", sum(None), sum(Some("lies")))?;
     Ok(())
 }
 
@@ -187,7 +222,7 @@ mod tests {
             std::fs::read_dir(super::super::recipes()).unwrap().count(),
             "a folder has no recipe"
         );
-        let page = written(&recipes, Path::new("/nowhere")).unwrap();
+        let page = written(&recipes, Path::new("/nowhere"), Path::new("/nowhere")).unwrap();
         for recipe in &recipes {
             assert!(page.contains(&format!("\n### {}\n", recipe.id)), "{}", recipe.id);
         }

@@ -65,6 +65,8 @@ pub(super) enum Project {
 struct Run {
     command: String,
     env: BTreeMap<String, String>,
+    /// The variable that holds its key, which a program that starts it must hand on.
+    key: Option<String>,
 }
 
 impl Recipe {
@@ -110,6 +112,22 @@ impl Recipe {
     /// As `stop-test` is given it.
     pub(super) fn target(&self, places: &Places<'_>) -> String {
         format!("{}:{}", self.door, places.fill(&self.run.command))
+    }
+
+    /// Whether our own program can drive it.
+    pub(super) fn is_driven_by_ours(&self) -> bool {
+        self.door == "acp" && !self.is_ours()
+    }
+
+    /// Our own program that drives it, as `stop-test` is given that. It knows which server of this machine is the model.
+    pub(super) fn by_ours(&self, places: &Places<'_>) -> String {
+        let key = self.run.key.as_deref().unwrap_or("OPENAI_API_KEY");
+        let command = format!(
+            "program:{{own}} run --approve auto --backend \"acp:{}\" --backend-key-env {key} \
+             --backend-calls \"${{GOOGLE_GEMINI_BASE_URL##*:}}\"",
+            self.run.command
+        );
+        places.fill(&command)
     }
 
     /// Its environment, as `NAME=VALUE`.
