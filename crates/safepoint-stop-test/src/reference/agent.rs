@@ -89,7 +89,7 @@ impl Agent {
                 return Some(());
             }
             let results: Vec<(String, String)> = thread::scope(|scope| {
-                let run = |call: &AskedCall| (call.id.clone(), self.run(call));
+                let run = |call: &AskedCall| (call.id.clone(), self.run(turn, call));
                 let calls: Vec<_> = answer.calls.iter().map(|call| scope.spawn(move || run(call))).collect();
                 calls.into_iter().filter_map(|call| call.join().ok()).collect()
             });
@@ -109,12 +109,8 @@ impl Agent {
     /// Asks the model; none if the answer was cut or refused.
     fn ask(&self, turn: u64) -> Option<ModelAnswer> {
         let base = env::var("OPENAI_BASE_URL").ok()?;
-        let (history, is_current) = {
-            let work = self.lock();
-            (work.history.clone(), work.turn == turn)
-        };
-        let connection =
-            is_current.then(|| self.post("model", &format!("{base}/chat/completions"), &request(history)))?;
+        let history = self.lock().history.clone();
+        let connection = self.post(turn, ("model", &format!("{base}/chat/completions")), &request(history));
         let mut answer = ModelAnswer::default();
         for line in BufReader::new(connection.ok()?).lines().map_while(Result::ok) {
             match line.strip_prefix("data: ") {
@@ -130,28 +126,40 @@ impl Agent {
         None
     }
 
-    fn run(&self, call: &AskedCall) -> String {
+    fn run(&self, turn: u64, call: &AskedCall) -> String {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         if call.name == "sh" {
             let line = arguments["command"].as_str().unwrap_or_default();
             let mut command = Command::new("/bin/sh");
-            let ran = command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null()).status();
+            command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null());
+            let ran = self.begins(turn, |_| command.spawn()).and_then(|mut child| child.wait());
             return ran.map_or_else(|error| error.to_string(), |status| status.to_string());
         }
         let tools = env::var("STOP_TEST_TOOLS").unwrap_or_default();
-        let answered =
-            self.post(&call.name, &format!("{tools}/{}", call.name), &arguments).and_then(|mut answer| {
+        let answered = self.post(turn, (&call.name, &format!("{tools}/{}", call.name)), &arguments).and_then(
+            |mut answer| {
                 let mut text = String::new();
                 answer.read_to_string(&mut text).map(|_| text)
-            });
+            },
+        );
         answered.unwrap_or_else(|error| error.to_string())
     }
 
+    /// Begins something that a stop can end, unless the turn was stopped: a stop that comes meanwhile waits, and finds it.
+    fn begins<T>(&self, turn: u64, begin: impl FnOnce(&mut Working) -> io::Result<T>) -> io::Result<T> {
+        let mut work = self.lock();
+        if work.turn == turn { begin(&mut work) } else { Err(io::Error::other("the turn was stopped")) }
+    }
+
     /// Posts this, and keeps the connection at hand.
-    fn post(&self, name: &str, url: &str, body: &Value) -> io::Result<TcpStream> {
+    fn post(&self, turn: u64, (name, url): (&str, &str), body: &Value) -> io::Result<TcpStream> {
         let (host, path) = url.trim_start_matches("http://").split_once('/').unwrap_or((url, ""));
         let mut connection = TcpStream::connect(host)?;
-        self.lock().asked.push((name.to_owned(), connection.try_clone()?));
+        let kept = connection.try_clone()?;
+        self.begins(turn, |work| {
+            work.asked.push((name.to_owned(), kept));
+            Ok(())
+        })?;
         let body = body.to_string();
         let head = format!(
             "POST /{path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nconnection: close\r\n\
