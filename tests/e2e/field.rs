@@ -200,8 +200,9 @@ async fn stopping_and_resuming_again_and_again_adds_nothing() {
 #[tokio::test]
 async fn a_reset_in_any_phase_is_a_clear_failure() {
     for wire in WIRES {
-        let reply =
-            Reply::text("hello there, you").paced(4, std::time::Duration::ZERO).and_call("pay", json!({}));
+        let reply = Reply::text("hello there, you two")
+            .paced(4, std::time::Duration::ZERO)
+            .and_call("pay", json!({}));
         let mut phase = 0;
         loop {
             let server = server([Reply::text("ok")]).await;
@@ -216,7 +217,7 @@ async fn a_reset_in_any_phase_is_a_clear_failure() {
             let (outcome, receipt) = close(&server, &handle, &Ledger::default()).await;
             let Outcome::Failed(error) = &outcome else { panic!("phase {phase}: {outcome:?}") };
             assert_eq!(error.code(), "provider", "{error}");
-            assert!("hello there, you".starts_with(outcome.partial_text()));
+            assert!("hello there, you two".starts_with(outcome.partial_text()));
             assert!(
                 receipt.calls.is_empty() && receipt.model.as_ref().unwrap().state != ModelState::Completed
             );
