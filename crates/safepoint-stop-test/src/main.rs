@@ -9,7 +9,7 @@ use futures_util::{
     stream,
 };
 use safepoint_stop_test::{
-    CONTROL, Guard, Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict,
+    CONTROL, Guard, Report, RequestFile, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict,
     VerdictLimits, play,
 };
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,7 +19,8 @@ use tokio::signal::unix::{SignalKind, signal};
 #[command(version, after_help = HELP)]
 struct Args {
     /// `program:CMD`, a command that answers the prompt that is its last argument; `acp:CMD`, an agent of the Agent Client Protocol;
-    /// `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `adapter:CMD`, a library, by a small program.
+    /// `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `responses:CMD`, one of OpenAI's Responses; `http:CMD`, any endpoint
+    /// that streams, asked as `--request` says; `adapter:CMD`, a library, by a small program.
     target: Target,
     /// Only this scenario, by its name or number; may be said again.
     #[arg(long, value_name = "SCENARIO", value_parser = scenario)]
@@ -45,6 +46,9 @@ struct Args {
     /// A header of each request to a server, `NAME=VALUE`; may be said again.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     header: Vec<(String, String)>,
+    /// How an endpoint is asked, for `http:CMD`; the guide shows such a file.
+    #[arg(long, value_name = "FILE", value_parser = request)]
+    request: Option<RequestFile>,
     /// Exit 1 if a verdict is worse than this one.
     #[arg(long, value_name = "VERDICT", default_value = "says-so")]
     require: Verdict,
@@ -185,6 +189,9 @@ fn target(args: &Args) -> Target {
     if let Some(home) = &args.home {
         target = target.at_home(home.clone());
     }
+    if let Some(request) = &args.request {
+        target = target.asked_by(request.clone());
+    }
     for (name, value) in &args.header {
         target = target.with_header(name.clone(), value.clone());
     }
@@ -237,6 +244,10 @@ fn say(to: &mut impl std::io::Write, text: &str) {
     if to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_err() {
         // Its reader is gone; the exit code says what came of it.
     }
+}
+
+fn request(file: &str) -> Result<RequestFile, String> {
+    RequestFile::read(file.as_ref())
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

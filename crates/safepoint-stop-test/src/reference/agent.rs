@@ -61,6 +61,11 @@ impl Agent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Begins a new conversation.
+    pub(crate) fn forget(&self) {
+        self.lock().history.clear();
+    }
+
     /// Begins a turn, which can be stopped from here on: its number.
     pub(crate) fn begin(&self, text: &str) -> u64 {
         let mut work = self.lock();
