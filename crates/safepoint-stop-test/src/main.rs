@@ -66,6 +66,11 @@ struct Args {
 const HELP: &str = "\
 The target finds its model by OPENAI_BASE_URL, ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL, with a key of no provider, and has a
 HOME of its own. Its command is read by a shell; `$PWD` is a folder of the trial, so name files by their whole path.
+A request file is TOML: `path` and `body` with {TEXT}, and if there are such, `id`, `cancel` and `next`:
+  path = \"/chat\"
+  body = '{\"message\": \"{TEXT}\", \"thread\": \"{CONVERSATION}\"}'
+  id.field = \"run.id\"
+  cancel.path = \"/runs/{ID}/cancel\"
 Exit: 0 nothing is worse than required, 1 something is, 2 usage, 3 the target could not be driven, 130 interrupted.";
 
 /// Something is worse than required.

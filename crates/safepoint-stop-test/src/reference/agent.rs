@@ -129,6 +129,8 @@ impl Agent {
                     thread::sleep(BUSY);
                     return self.ask(turn);
                 }
+                // The rest only says why.
+                None if line.starts_with("HTTP/1.1 4") => return None,
                 None => {}
             }
         }
