@@ -9,8 +9,8 @@ use futures_util::{
     stream,
 };
 use safepoint_stop_test::{
-    CONTROL, Guard, Report, RequestFile, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict,
-    VerdictLimits, play,
+    CONTROL, Guard, Report, RequestFile, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED,
+    Verdict, VerdictLimits, play,
 };
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -131,7 +131,8 @@ impl Started for Endpoint {
                     if timeout(PATIENCE, self.turn.read_until(&mut self.seen, is_known)).await.is_err() {
                         // Then it is not known, and that is said next.
                     }
-                    let cancel = self.file.cancelled(self.filling("")).and_then(|cancel| self.request(cancel));
+                    let cancel =
+                        self.file.cancelled(self.filling("")).and_then(|cancel| self.request(cancel));
                     let cancel = cancel.map_err(StageError::NotExpressed)?;
                     let says = self.file.cancel.as_ref().map(|route| route.says).unwrap_or_default();
                     self.turn.cancel(cancelled(cancel, says));

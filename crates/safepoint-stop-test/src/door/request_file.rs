@@ -1,6 +1,6 @@
 //! How an endpoint is asked that has no protocol of its own: a file says it.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use http::Method;
 use serde::Deserialize;
@@ -35,7 +35,7 @@ pub struct RequestFile {
     #[serde(default)]
     body: String,
     #[serde(default)]
-    headers: std::collections::BTreeMap<String, String>,
+    headers: BTreeMap<String, String>,
     /// Where its answer names what it began.
     pub(super) id: Option<IdPlace>,
     pub(super) cancel: Option<CancelRoute>,
@@ -123,13 +123,12 @@ impl RequestFile {
     /// What in it is wrong, and how it is right; in words.
     pub fn parse(text: &str) -> Result<Self, String> {
         let file: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        let (cancel, next) = (file.cancel.as_ref(), file.next.as_ref());
-        let first = [&file.method, &file.path, &file.body];
-        let cancel = cancel.map(|cancel| [&cancel.method, &cancel.path, &cancel.body]);
-        let next = next.map(|next| [&next.method, &next.path, &next.body]);
-        for (name, [method, path, _]) in
-            [("", Some(first)), ("cancel.", cancel), ("next.", next)].into_iter().filter_map(named)
-        {
+        let first = ("", [&file.method, &file.path, &file.body]);
+        let cancel =
+            file.cancel.as_ref().map(|cancel| ("cancel.", [&cancel.method, &cancel.path, &cancel.body]));
+        let next = file.next.as_ref().map(|next| ("next.", [&next.method, &next.path, &next.body]));
+        let holds = |parts: [&String; 3], word| parts.iter().any(|part| part.contains(word));
+        for (name, [method, path, _]) in [Some(first), cancel, next].into_iter().flatten() {
             if method.parse::<Method>().is_err() {
                 return Err(format!("`{name}method` is `{method}`, and no method of HTTP"));
             }
@@ -137,14 +136,13 @@ impl RequestFile {
                 return Err(format!("`{name}path` is `{path}`, and a path begins with `/`"));
             }
         }
-        let holds = |parts: [&String; 3], word| parts.iter().any(|part| part.contains(word));
-        for (name, parts) in [("", Some(first)), ("next.", next)].into_iter().filter_map(named) {
+        for (name, parts) in [Some(first), next].into_iter().flatten() {
             if !holds(parts, TEXT) {
                 return Err(format!("`{name}body` holds no `{TEXT}`: what is asked stands there"));
             }
         }
-        let wants_id = [cancel, next].into_iter().flatten().any(|parts| holds(parts, ID));
-        if holds(first, ID) || wants_id && file.id.is_none() {
+        let wants_id = [cancel, next].into_iter().flatten().any(|(_, parts)| holds(parts, ID));
+        if holds(first.1, ID) || wants_id && file.id.is_none() {
             return Err(format!(
                 "`{ID}` is known from the first answer: say where, as `id.header` or `id.field`, and use it in `cancel` and `next`"
             ));
@@ -181,10 +179,6 @@ impl RequestFile {
     }
 }
 
-fn named<'a, P>((name, parts): (&'a str, Option<P>)) -> Option<(&'a str, P)> {
-    parts.map(|parts| (name, parts))
-}
-
 impl Filling<'_> {
     fn fill(&self, [method, path, body]: [&String; 3]) -> Result<Filled, String> {
         if self.id.is_none() && [path, body].iter().any(|part| part.contains(ID)) {
@@ -210,8 +204,14 @@ mod tests {
             ("path = '/a'\nbody = '{TEXT}'\nmore = 1", "unknown field `more`"),
             ("path = 'a'\nbody = '{TEXT}'", "a path begins with `/`"),
             ("path = '/a'\nbody = '{TEXT}'\nmethod = 'P T'", "no method of HTTP"),
-            ("path = '/a'\nbody = '{TEXT}'\n[cancel]\npath = '/{ID}'", "say where, as `id.header` or `id.field`"),
-            ("path = '/a/{ID}'\nbody = '{TEXT}'\nid = { field = 'id' }", "`{ID}` is known from the first answer"),
+            (
+                "path = '/a'\nbody = '{TEXT}'\n[cancel]\npath = '/{ID}'",
+                "say where, as `id.header` or `id.field`",
+            ),
+            (
+                "path = '/a/{ID}'\nbody = '{TEXT}'\nid = { field = 'id' }",
+                "`{ID}` is known from the first answer",
+            ),
             ("path = '/a'\nbody = '{TEXT}'\n[next]\npath = '/b'", "`next.body` holds no `{TEXT}`"),
             ("path = '/a'\nbody = '{TEXT}'\n[cancel]\npath = '/b'\nsays = 'gone'", "unknown variant `gone`"),
         ] {
@@ -230,7 +230,8 @@ mod tests {
         };
         let again = "path = '/{CONVERSATION}'\nbody = '{TEXT}'";
         assert_eq!(next(again), filled("/c-1", "hello"));
-        let another = "path = '/a'\nbody = '{TEXT}'\nid.field = 'id'\n[next]\npath = '/{ID}'\nbody = '[{TEXT}]'";
+        let another =
+            "path = '/a'\nbody = '{TEXT}'\nid.field = 'id'\n[next]\npath = '/{ID}'\nbody = '[{TEXT}]'";
         assert_eq!(next(another), filled("/r-1", "[hello]"));
         let none = next("path = '/a'\nbody = '{TEXT}'").unwrap_err();
         assert!(none.contains("does not say how a conversation is continued"), "{none}");

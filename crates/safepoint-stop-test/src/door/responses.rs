@@ -109,7 +109,9 @@ async fn api(address: &Url, headers: &Headers) -> Result<(Url, String), StageErr
             }
             // It has no such list there.
             Ok(Err(_)) => {}
-            Err(_elapsed) => return Err(StageError::NotStarted("it listens, and answers nothing".to_owned())),
+            Err(_elapsed) => {
+                return Err(StageError::NotStarted("it listens, and answers nothing".to_owned()));
+            }
         }
     }
     Ok((address.join(PLACES[0]).expect("it is a path"), MODEL.to_owned()))
@@ -150,8 +152,7 @@ impl Started for Responses {
                         // Then there is no id, as in a stream that is over.
                     }
                     let why = "its stream names no response, and without one nothing can be cancelled";
-                    let id =
-                        self.seen.id.clone().ok_or_else(|| StageError::NotExpressed(why.to_owned()))?;
+                    let id = self.seen.id.clone().ok_or_else(|| StageError::NotExpressed(why.to_owned()))?;
                     let address = self.base.join(&format!("responses/{id}/cancel"));
                     let address =
                         address.map_err(|error| StageError::NotExpressed(format!("`{id}`: {error}")))?;

@@ -78,8 +78,8 @@ impl Server {
                 self.stream(connection, (Wire::Responses, is_same), &body);
             }
             "/chat" => {
-                let is_same = std::mem::replace(&mut self.answers().thread, body["thread"].clone())
-                    == body["thread"];
+                let is_same =
+                    std::mem::replace(&mut self.answers().thread, body["thread"].clone()) == body["thread"];
                 self.stream(connection, (Wire::Lines, is_same), &body);
             }
             path if path.ends_with("/cancel") => self.cancel(connection),
@@ -129,7 +129,8 @@ impl Server {
     /// Waits until the reader is gone: a stop, but in the background.
     fn watch(&self, mut reader: TcpStream, number: usize) {
         while matches!(reader.read(&mut [0; 64]), Ok(1..)) {}
-        let is_stop = self.answers().now.as_ref().is_some_and(|now| now.number == number && !now.is_background);
+        let is_stop =
+            self.answers().now.as_ref().is_some_and(|now| now.number == number && !now.is_background);
         if is_stop {
             stop(&self.agent, self.manner, &|_, _| {});
         }

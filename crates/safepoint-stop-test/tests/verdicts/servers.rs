@@ -17,16 +17,17 @@ fn next(seen: &Value) -> &Value {
 
 /// A request file of these lines, and its folder.
 fn file(lines: &[&str]) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("there is a place");
     let path = folder.path().join("request.toml");
-    fs::write(&path, lines.join("\n")).unwrap();
+    fs::write(&path, lines.join("\n")).expect("it can be written");
     (folder, path)
 }
 
 /// Runs the test against the endpoint of the reference agent.
 fn asked(manner: &str, lines: &[&str], args: &[&str]) -> Value {
     let (_folder, path) = file(lines);
-    seen(&served("http", manner), &[args, &["--request", path.to_str().unwrap()]].concat())
+    let path = path.to_str().expect("it is text");
+    seen(&served("http", manner), &[args, &["--request", path]].concat())
 }
 
 const PATH: &str = "path = '/chat'";
@@ -50,7 +51,8 @@ fn a_response_is_stopped_by_its_cancel() {
     }
     assert_each(&seen(&served("responses", "goes-on"), &TOOL), &[], "goes-on");
     assert_each(&seen(&served("responses", "hangs"), &TOOL), &[], "breaks");
-    let quiet = ["--only", "control", "--only", "after-end", "--only", "at-once", "--only", "headers-awaited"];
+    let quiet =
+        ["--only", "control", "--only", "after-end", "--only", "at-once", "--only", "headers-awaited"];
     assert_each(&seen(&served("responses", "ends"), &quiet), &[], "ends");
 }
 
@@ -100,7 +102,7 @@ fn an_endpoint_is_stopped_by_its_connection_and_by_its_route() {
         seen["rows"].as_array().unwrap().iter().map(|row| row["way"].clone()).collect()
     };
     assert_eq!(ways(&both), ["closed", "cancel"]);
-    assert_eq!(verdicts(&both)[1].1, "ends");
+    assert!(verdicts(&both).iter().all(|(_, verdict)| verdict.starts_with("ends")), "{both:#}");
     assert_eq!(ways(&asked("ends", &[PATH, BODY], &["--only", "stream-silent"])), ["closed"]);
     for manner in ["ends-late", "says-so", "lies"] {
         assert_each(&asked(manner, &[PATH, BODY, HEADER, CANCEL, SAYS], &cancel), &[], manner);
