@@ -9,7 +9,7 @@ use super::{
     FIRST, NEXT, Started, Told,
     http::{Events, Headers, get, post},
     no_such_way,
-    server::{LOOK, PATIENCE, Server},
+    server::{LOOK, PATIENCE, ServerProcess},
 };
 use crate::{
     claims::Said,
@@ -24,7 +24,7 @@ const GONE: &str = "reader-gone";
 
 /// A server that answers a message.
 pub(super) struct A2a {
-    server: Server,
+    server: ServerProcess,
     address: Url,
     headers: Vec<(String, String)>,
     is_one: bool,
@@ -42,7 +42,7 @@ pub(super) struct A2a {
 
 impl A2a {
     pub(super) async fn start(line: &str, stage: &TrialStage, headers: &Headers) -> Result<Self, StageError> {
-        let server = Server::start(line, stage)?;
+        let server = ServerProcess::start(line, stage)?;
         let base = server.address();
         let mut a2a = Self {
             server,

@@ -12,8 +12,8 @@ use super::{
     http::{Headers, answered, request},
     no_such_way,
     request_file::{CancelAnswer, Filled, Filling, IdPlace, RequestFile},
-    server::{PATIENCE, Server},
-    turn::{Heard, Reader, Turn},
+    server::{PATIENCE, ServerProcess},
+    turn::{Heard, ServedTurn, TurnReader},
 };
 use crate::{
     claims::Said,
@@ -36,13 +36,13 @@ pub(super) fn ways(file: Option<&RequestFile>) -> Vec<String> {
 
 /// A server that answers.
 pub(super) struct Endpoint {
-    server: Server,
+    server: ServerProcess,
     address: Url,
     file: RequestFile,
     headers: Vec<(String, String)>,
     /// A name for the conversation, which no other trial has.
     conversation: String,
-    turn: Turn,
+    turn: ServedTurn,
     seen: SeenAnswer,
 }
 
@@ -61,20 +61,20 @@ impl Endpoint {
     ) -> Result<Self, StageError> {
         let why = "the door `http` wants `--request FILE`, which says how the endpoint is asked";
         let file = file.ok_or_else(|| StageError::NotStarted(why.to_owned()))?.clone();
-        let mut server = Server::start(line, stage)?;
+        let mut server = ServerProcess::start(line, stage)?;
         server.listens().await?;
         let mut endpoint = Self {
             address: server.address(),
             server,
             headers: file.headers().chain(headers.iter().cloned()).collect(),
             conversation: stage.name(),
-            turn: Turn::default(),
+            turn: ServedTurn::default(),
             seen: SeenAnswer { place: file.id.clone(), id: None, refusal: String::new() },
             file,
         };
         let first = endpoint.file.first(endpoint.filling(FIRST));
         let first = first.and_then(|first| endpoint.request(first)).map_err(StageError::NotStarted)?;
-        endpoint.turn = Turn::begin(first);
+        endpoint.turn = ServedTurn::begin(first);
         Ok(endpoint)
     }
 
@@ -90,7 +90,7 @@ impl Endpoint {
     }
 }
 
-impl Reader for SeenAnswer {
+impl TurnReader for SeenAnswer {
     fn read(&mut self, heard: Heard) -> Option<Told> {
         let id = match (heard, &self.place) {
             (Heard::Begun(headers), Some(IdPlace::Header(name))) => {
@@ -150,7 +150,7 @@ impl Started for Endpoint {
     fn next(&mut self) -> BoxFuture<'_, Result<bool, String>> {
         Box::pin(async move {
             let next = self.file.next(self.filling(NEXT)).and_then(|next| self.request(next))?;
-            self.turn = Turn::begin(next);
+            self.turn = ServedTurn::begin(next);
             let told = timeout(PATIENCE, self.turn.told(&mut self.seen)).await;
             Ok(told.is_ok_and(|told| told.says == Said::Done))
         })

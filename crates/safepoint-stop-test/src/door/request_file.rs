@@ -193,47 +193,4 @@ impl Filling<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// S15.10: a file that cannot be right is refused with what is wrong and how it is right.
-    #[test]
-    fn a_wrong_file_says_what_is_wrong() {
-        for (file, words) in [
-            ("", "missing field `path`"),
-            ("path = '/a'\nbody = '{TEXT}'\nmore = 1", "unknown field `more`"),
-            ("path = 'a'\nbody = '{TEXT}'", "a path begins with `/`"),
-            ("path = '/a'\nbody = '{TEXT}'\nmethod = 'P T'", "no method of HTTP"),
-            (
-                "path = '/a'\nbody = '{TEXT}'\n[cancel]\npath = '/{ID}'",
-                "say where, as `id.header` or `id.field`",
-            ),
-            (
-                "path = '/a/{ID}'\nbody = '{TEXT}'\nid = { field = 'id' }",
-                "`{ID}` is known from the first answer",
-            ),
-            ("path = '/a'\nbody = '{TEXT}'\n[next]\npath = '/b'", "`next.body` holds no `{TEXT}`"),
-            ("path = '/a'\nbody = '{TEXT}'\n[cancel]\npath = '/b'\nsays = 'gone'", "unknown variant `gone`"),
-        ] {
-            let wrong = RequestFile::parse(file).unwrap_err();
-            assert!(wrong.contains(words), "{file}: {wrong}");
-        }
-    }
-
-    /// S15.10: the next message is asked as the file says; one that says of no conversation asks none.
-    #[test]
-    fn the_next_message_is_of_the_same_conversation_or_none() {
-        let by = Filling { text: "hello", conversation: "c-1", id: Some("r-1") };
-        let next = |file: &str| RequestFile::parse(file).unwrap().next(by);
-        let filled = |path: &str, body: &str| {
-            Ok(Filled { method: Method::POST, path: path.to_owned(), body: body.to_owned() })
-        };
-        let again = "path = '/{CONVERSATION}'\nbody = '{TEXT}'";
-        assert_eq!(next(again), filled("/c-1", "hello"));
-        let another =
-            "path = '/a'\nbody = '{TEXT}'\nid.field = 'id'\n[next]\npath = '/{ID}'\nbody = '[{TEXT}]'";
-        assert_eq!(next(another), filled("/r-1", "[hello]"));
-        let none = next("path = '/a'\nbody = '{TEXT}'").unwrap_err();
-        assert!(none.contains("does not say how a conversation is continued"), "{none}");
-    }
-}
+mod tests;

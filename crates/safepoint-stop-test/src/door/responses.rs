@@ -15,8 +15,8 @@ use super::{
     FIRST, NEXT, Started, Told,
     http::{Headers, answered, get, request},
     no_such_way,
-    server::{PATIENCE, Server},
-    turn::{Heard, Reader, Turn},
+    server::{PATIENCE, ServerProcess},
+    turn::{Heard, ServedTurn, TurnReader},
 };
 use crate::{
     claims::Said,
@@ -36,14 +36,14 @@ const MODEL: &str = "stop-test";
 
 /// A server that answers.
 pub(super) struct Responses {
-    server: Server,
+    server: ServerProcess,
     /// Where its API is, with a slash at its end.
     base: Url,
     model: String,
     headers: Vec<(String, String)>,
     /// A response that is cancelled is one in the background: the API has it so.
     is_background: bool,
-    turn: Turn,
+    turn: ServedTurn,
     seen: SeenResponse,
 }
 
@@ -62,7 +62,7 @@ impl Responses {
         stage: &TrialStage,
         headers: &Headers,
     ) -> Result<Self, StageError> {
-        let mut server = Server::start(line, stage)?;
+        let mut server = ServerProcess::start(line, stage)?;
         server.listens().await?;
         let (base, model) = api(&server.address(), headers).await?;
         let mut responses = Self {
@@ -71,7 +71,7 @@ impl Responses {
             model,
             headers: headers.to_vec(),
             is_background: way != GONE,
-            turn: Turn::default(),
+            turn: ServedTurn::default(),
             seen: SeenResponse::default(),
         };
         responses.send(FIRST).map_err(StageError::NotStarted)?;
@@ -89,7 +89,7 @@ impl Responses {
         let address = self.base.join("responses").expect("it is a path");
         let request = request((&Method::POST, &address), &self.headers, body.to_string())?;
         self.seen = SeenResponse::default();
-        self.turn = Turn::begin(request);
+        self.turn = ServedTurn::begin(request);
         Ok(())
     }
 }
@@ -117,7 +117,7 @@ async fn api(address: &Url, headers: &Headers) -> Result<(Url, String), StageErr
     Ok((address.join(PLACES[0]).expect("it is a path"), MODEL.to_owned()))
 }
 
-impl Reader for SeenResponse {
+impl TurnReader for SeenResponse {
     fn read(&mut self, heard: Heard) -> Option<Told> {
         let event = match heard {
             Heard::Begun(_) => return None,

@@ -20,12 +20,12 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
 /// The server's process, and where it listens.
-pub(super) struct Server {
+pub(super) struct ServerProcess {
     process: Process,
     port: u16,
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts the command.
     ///
     /// # Errors

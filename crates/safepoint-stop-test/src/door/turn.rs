@@ -30,15 +30,15 @@ pub(super) enum Heard {
 }
 
 /// What makes sense of what is read.
-pub(super) trait Reader: Send {
+pub(super) trait TurnReader: Send {
     /// Reads this; what the caller is told, if that is an end of the turn.
     fn read(&mut self, heard: Heard) -> Option<Told>;
 }
 
 /// The answer to a request, as it comes.
-struct Answer(mpsc::Receiver<Heard>);
+struct TurnAnswer(mpsc::Receiver<Heard>);
 
-impl Answer {
+impl TurnAnswer {
     fn ask(request: Request) -> Self {
         let (sender, heard) = mpsc::channel(WAITING);
         tokio::spawn(async move {
@@ -72,8 +72,8 @@ async fn hear(request: Request, to: &mpsc::Sender<Heard>) {
 
 /// A turn, and what of it gives its caller control.
 #[derive(Default)]
-pub(super) struct Turn {
-    answer: Option<Answer>,
+pub(super) struct ServedTurn {
+    answer: Option<TurnAnswer>,
     /// What an answer to a stop says, until it is there.
     cancel: Option<BoxFuture<'static, Option<Told>>>,
     /// When its caller closed the connection.
@@ -82,10 +82,10 @@ pub(super) struct Turn {
     end: Option<Told>,
 }
 
-impl Turn {
+impl ServedTurn {
     /// Begins one with this request.
     pub(super) fn begin(request: Request) -> Self {
-        Self { answer: Some(Answer::ask(request)), ..Self::default() }
+        Self { answer: Some(TurnAnswer::ask(request)), ..Self::default() }
     }
 
     /// Its caller closes the connection, and has control with that.
@@ -104,7 +104,7 @@ impl Turn {
     ///
     /// # Cancel safety
     /// Nothing is lost: what was read has been given to the reader.
-    pub(super) async fn read_until<R: Reader>(&mut self, reader: &mut R, is_so: impl Fn(&R) -> bool) {
+    pub(super) async fn read_until<R: TurnReader>(&mut self, reader: &mut R, is_so: impl Fn(&R) -> bool) {
         while !is_so(reader) && self.end.is_none() {
             self.end = read(&mut self.answer, reader).await;
         }
@@ -114,7 +114,7 @@ impl Turn {
     ///
     /// # Cancel safety
     /// Nothing is lost: what was read is kept.
-    pub(super) async fn told(&mut self, reader: &mut impl Reader) -> Told {
+    pub(super) async fn told(&mut self, reader: &mut impl TurnReader) -> Told {
         if let Some(at) = self.closed {
             return Told { at, ..Told::now(Said::Nothing) };
         }
@@ -141,8 +141,8 @@ impl Turn {
 }
 
 /// Reads what comes next; waits for ever where nothing is to be read.
-async fn read(answer: &mut Option<Answer>, reader: &mut impl Reader) -> Option<Told> {
-    let Some(Answer(heard)) = answer else { return std::future::pending().await };
+async fn read(answer: &mut Option<TurnAnswer>, reader: &mut impl TurnReader) -> Option<Told> {
+    let Some(TurnAnswer(heard)) = answer else { return std::future::pending().await };
     // Without a last word it was cut by its own task, which ends with the test.
     reader.read(heard.recv().await.unwrap_or(Heard::Cut))
 }

@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use crate::{Manner, agent::Agent, stop};
 
 /// The server.
-struct Server {
+struct ServedAgent {
     agent: Arc<Agent>,
     manner: Manner,
     /// What it has streamed. Held for one look or one change; no other lock is taken under it.
-    answers: Mutex<Answers>,
+    answers: Mutex<ServedAnswers>,
 }
 
 #[derive(Default)]
-struct Answers {
+struct ServedAnswers {
     /// How many there were.
     count: usize,
     /// The conversation at `/chat`.
@@ -56,15 +56,15 @@ pub(crate) fn serve(agent: &Arc<Agent>, manner: Manner) {
         eprintln!("`$PORT` is no port that is free");
         return;
     };
-    let server = Arc::new(Server { agent: Arc::clone(agent), manner, answers: Mutex::default() });
+    let server = Arc::new(ServedAgent { agent: Arc::clone(agent), manner, answers: Mutex::default() });
     for connection in listener.incoming().map_while(Result::ok) {
         let server = Arc::clone(&server);
         drop(thread::spawn(move || server.answer(connection)));
     }
 }
 
-impl Server {
-    fn answers(&self) -> MutexGuard<'_, Answers> {
+impl ServedAgent {
+    fn answers(&self) -> MutexGuard<'_, ServedAnswers> {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
