@@ -15,12 +15,20 @@ use crate::{
 mod a2a;
 mod acp;
 mod adapter;
+mod endpoint;
 mod http;
 mod lines;
 mod process;
 mod program;
+mod request_file;
+mod responses;
+mod server;
+mod turn;
 
-/// A target and the door to it, as it is named on the command line: `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`.
+pub use request_file::RequestFile;
+
+/// A target and the door to it, as it is named on the command line: `program:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`,
+/// `responses:CMD` or `http:CMD`.
 ///
 /// ```
 /// use safepoint_stop_test::Target;
@@ -50,6 +58,8 @@ pub(crate) struct Setting {
     pub(crate) variables: Vec<(String, String)>,
     /// Headers of each request to it.
     pub(crate) headers: Vec<(String, String)>,
+    /// How an endpoint is asked that has no protocol of its own.
+    pub(crate) request: Option<RequestFile>,
 }
 
 /// The doors that there are. Exhaustive: each is a way to start, to stop and to be told.
@@ -59,16 +69,21 @@ enum DoorKind {
     Adapter,
     Acp,
     A2a,
+    Responses,
+    Http,
 }
 
-const DOORS: [(&str, DoorKind); 4] = [
+const DOORS: [(&str, DoorKind); 6] = [
     ("program", DoorKind::Program),
     ("adapter", DoorKind::Adapter),
     ("acp", DoorKind::Acp),
     ("a2a", DoorKind::A2a),
+    ("responses", DoorKind::Responses),
+    ("http", DoorKind::Http),
 ];
 
-const FORMS: &str = "a target is `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`";
+const FORMS: &str =
+    "a target is `program:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`, `responses:CMD` or `http:CMD`";
 
 impl Setting {
     /// An empty folder for a trial.
@@ -179,6 +194,13 @@ impl Target {
         self
     }
 
+    /// The same target; an endpoint is asked as this file says.
+    #[must_use]
+    pub fn asked_by(mut self, file: RequestFile) -> Self {
+        self.setting.request = Some(file);
+        self
+    }
+
     /// The ways to stop it that its door offers.
     ///
     /// # Errors
@@ -192,11 +214,13 @@ impl Target {
         if self.door == DoorKind::Adapter {
             return Ok(adapter::Adapter::open(&self.command, &stage).await?.ways());
         }
-        drop(self.start(&stage, StopMoment::HeadersAwaited).await?);
+        drop(self.start(&stage, (StopMoment::HeadersAwaited, "")).await?);
         Ok(match self.door {
             DoorKind::Program | DoorKind::Adapter => program::ways(),
             DoorKind::Acp => owned(&acp::WAYS),
             DoorKind::A2a => owned(&a2a::WAYS),
+            DoorKind::Responses => owned(&responses::WAYS),
+            DoorKind::Http => endpoint::ways(self.setting.request.as_ref()),
         })
     }
 
@@ -216,18 +240,22 @@ impl Target {
         TrialStage::build(&self.setting).await
     }
 
-    /// Starts it on a stage, with something to do.
+    /// Starts it on a stage, with something to do that is stopped in this way.
     pub(crate) async fn start(
         &self,
         stage: &TrialStage,
-        moment: StopMoment,
+        (moment, way): (StopMoment, &str),
     ) -> Result<Box<dyn Started>, StageError> {
-        let line = &*self.command;
+        let (line, Setting { headers, request, .. }) = (&*self.command, &self.setting);
         Ok(match self.door {
             DoorKind::Program => Box::new(program::Program::start(line, stage)?),
             DoorKind::Adapter => Box::new(adapter::Adapter::start(line, stage).await?),
             DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == StopMoment::Question).await?),
-            DoorKind::A2a => Box::new(a2a::A2a::start(line, stage, &self.setting.headers).await?),
+            DoorKind::A2a => Box::new(a2a::A2a::start(line, stage, headers).await?),
+            DoorKind::Responses => Box::new(responses::Responses::start((line, way), stage, headers).await?),
+            DoorKind::Http => {
+                Box::new(endpoint::Endpoint::start(line, stage, (request.as_ref(), headers)).await?)
+            }
         })
     }
 }

@@ -9,8 +9,8 @@ use futures_util::{
     stream,
 };
 use safepoint_stop_test::{
-    CONTROL, Guard, Report, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED, Verdict,
-    VerdictLimits, play,
+    CONTROL, Guard, Report, RequestFile, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED,
+    Verdict, VerdictLimits, play,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -19,7 +19,8 @@ use tokio::signal::unix::{SignalKind, signal};
 #[command(version, after_help = HELP)]
 struct Args {
     /// `program:CMD`, a command that answers the prompt that is its last argument; `acp:CMD`, an agent of the Agent Client Protocol;
-    /// `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `adapter:CMD`, a library, by a small program.
+    /// `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `responses:CMD`, one of OpenAI's Responses; `http:CMD`, any endpoint
+    /// that streams, asked as `--request` says; `adapter:CMD`, a library, by a small program.
     target: Target,
     /// Only this scenario, by its name or number; may be said again.
     #[arg(long, value_name = "SCENARIO", value_parser = scenario)]
@@ -45,6 +46,9 @@ struct Args {
     /// A header of each request to a server, `NAME=VALUE`; may be said again.
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     header: Vec<(String, String)>,
+    /// How an endpoint is asked, for `http:CMD`; the guide shows such a file.
+    #[arg(long, value_name = "FILE", value_parser = request)]
+    request: Option<RequestFile>,
     /// Exit 1 if a verdict is worse than this one.
     #[arg(long, value_name = "VERDICT", default_value = "says-so")]
     require: Verdict,
@@ -62,6 +66,11 @@ struct Args {
 const HELP: &str = "\
 The target finds its model by OPENAI_BASE_URL, ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL, with a key of no provider, and has a
 HOME of its own. Its command is read by a shell; `$PWD` is a folder of the trial, so name files by their whole path.
+A request file is TOML: `path` and `body` with {TEXT}, and if there are such, `id`, `cancel` and `next`:
+  path = \"/chat\"
+  body = '{\"message\": \"{TEXT}\", \"thread\": \"{CONVERSATION}\"}'
+  id.field = \"run.id\"
+  cancel.path = \"/runs/{ID}/cancel\"
 Exit: 0 nothing is worse than required, 1 something is, 2 usage, 3 the target could not be driven, 130 interrupted.";
 
 /// Something is worse than required.
@@ -185,6 +194,9 @@ fn target(args: &Args) -> Target {
     if let Some(home) = &args.home {
         target = target.at_home(home.clone());
     }
+    if let Some(request) = &args.request {
+        target = target.asked_by(request.clone());
+    }
     for (name, value) in &args.header {
         target = target.with_header(name.clone(), value.clone());
     }
@@ -237,6 +249,10 @@ fn say(to: &mut impl std::io::Write, text: &str) {
     if to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_err() {
         // Its reader is gone; the exit code says what came of it.
     }
+}
+
+fn request(file: &str) -> Result<RequestFile, String> {
+    RequestFile::read(file.as_ref())
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -108,6 +108,11 @@ impl TrialStage {
         self.folder.path()
     }
 
+    /// A name that no other trial has.
+    pub(crate) fn name(&self) -> String {
+        self.folder().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Where the target works: an empty folder beside its home.
     pub(crate) fn work_folder(&self) -> PathBuf {
         self.folder().join("work")

@@ -51,7 +51,7 @@ pub async fn play(
         return Err(StageError::NotExpressed(why.to_owned()));
     }
     let mut stage = target.stage().await?;
-    let mut started = target.start(&stage, scenario.moment).await?;
+    let mut started = target.start(&stage, (scenario.moment, way)).await?;
     let mut scene = reach(&mut stage, &mut *started, scenario.moment).await?;
     let before = scene.pieces;
     let stop = Instant::now();

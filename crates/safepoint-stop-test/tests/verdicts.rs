@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use safepoint_testkit::wait;
 use serde_json::Value;
 
+#[path = "verdicts/servers.rs"]
+mod servers;
+
 /// Runs the test against a reference agent, and returns what it saw as JSON.
 fn seen(target: &str, args: &[&str]) -> Value {
     let output = run(target, &[args, &["--json", "-", "--times", "1"]].concat());

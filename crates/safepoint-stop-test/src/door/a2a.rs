@@ -1,7 +1,5 @@
 //! A server of the Agent2Agent protocol, 0.3 or 1.0, over its JSON-RPC: the command starts it, on the port in `$PORT`.
 
-use std::{net::TcpListener, time::Duration};
-
 use futures_util::future::{BoxFuture, Either, select};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -11,18 +9,12 @@ use super::{
     FIRST, NEXT, Started, Told,
     http::{Events, Headers, get, post},
     no_such_way,
-    process::{Process, command},
-    wrote,
+    server::{LOOK, PATIENCE, ServerProcess},
 };
 use crate::{
     claims::Said,
     stage::{StageError, TrialStage},
 };
-
-/// How long a server may take until it listens, and to answer: some start a virtual machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked whether it listens.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// `tasks/cancel` as the protocol has it. Where a recipe says so, also the connection of the stream closed, as by a client that is gone: the
 /// protocol has the task continue then.
@@ -32,7 +24,7 @@ const GONE: &str = "reader-gone";
 
 /// A server that answers a message.
 pub(super) struct A2a {
-    process: Process,
+    server: ServerProcess,
     address: Url,
     headers: Vec<(String, String)>,
     is_one: bool,
@@ -50,13 +42,10 @@ pub(super) struct A2a {
 
 impl A2a {
     pub(super) async fn start(line: &str, stage: &TrialStage, headers: &Headers) -> Result<Self, StageError> {
-        let port = free_port().map_err(|error| StageError::Unbuilt(error.to_string()))?;
-        let mut command = command(line, stage);
-        command.env("PORT", port.to_string());
-        let process = Process::start(command)?;
-        let base: Url = format!("http://127.0.0.1:{port}/").parse().expect("it is a URL");
+        let server = ServerProcess::start(line, stage)?;
+        let base = server.address();
         let mut a2a = Self {
-            process,
+            server,
             address: base.clone(),
             headers: headers.to_vec(),
             is_one: false,
@@ -92,10 +81,7 @@ impl A2a {
                     Err(error) => *seen = error,
                 }
             }
-            if let Ok(Some(status)) = self.process.child.try_wait() {
-                let wrote = wrote(&self.process.words());
-                return Err(StageError::NotStarted(format!("it ended before it listened: {status}{wrote}")));
-            }
+            self.server.is_alive()?;
             sleep(LOOK).await;
         }
     }
@@ -239,11 +225,11 @@ impl Started for A2a {
     }
 
     fn crash(&mut self) -> Option<String> {
-        Some(self.process.child.try_wait().ok()??.to_string())
+        self.server.end()
     }
 
     fn words(&self) -> String {
-        self.process.words()
+        self.server.words()
     }
 }
 
@@ -291,9 +277,4 @@ fn end(result: &Value) -> Option<Said> {
         "input-required" | "input_required" => Some(Said::Done),
         _ => None,
     }
-}
-
-/// A port that is free now.
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

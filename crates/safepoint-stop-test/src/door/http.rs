@@ -1,7 +1,7 @@
 //! What is asked over HTTP: a request, and what its answer says an event at a time.
 
-use http::{HeaderMap, HeaderName, HeaderValue};
-use safepoint_http::{HttpError, Response, shared};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use safepoint_http::{HttpError, Request, Response, shared};
 use serde_json::Value;
 use url::Url;
 
@@ -13,6 +13,7 @@ pub(super) struct Events {
     response: Response,
     read: Vec<u8>,
     is_over: bool,
+    is_cut: bool,
 }
 
 /// Headers that a request has beside its own.
@@ -20,10 +21,25 @@ pub(super) type Headers = [(String, String)];
 
 /// Posts this; the answer's status was a success.
 pub(super) async fn post(address: &Url, headers: &Headers, body: &Value) -> Result<Events, String> {
-    let json = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    answered(request((&Method::POST, address), headers, body.to_string())?.send().await).await
+}
+
+/// A request with this body, if there is one, of JSON if the headers do not say otherwise.
+///
+/// # Errors
+/// Which header cannot be sent.
+pub(super) fn request(
+    (method, address): (&Method, &Url),
+    headers: &Headers,
+    body: String,
+) -> Result<Request, String> {
     let client = shared().map_err(|error| error.to_string())?;
-    let request = client.post(address).texts(json).headers(read(headers)?).body(body.to_string());
-    answered(request.send().await).await
+    let request = client.request(method.clone(), address);
+    let request = request.texts([("accept", "application/json, text/event-stream")]);
+    if body.is_empty() {
+        return Ok(request.headers(read(headers)?));
+    }
+    Ok(request.texts([("content-type", "application/json")]).headers(read(headers)?).body(body))
 }
 
 /// Gets this; the answer's status was a success.
@@ -42,18 +58,36 @@ fn read(headers: &Headers) -> Result<HeaderMap, String> {
     headers.iter().map(of).collect()
 }
 
-async fn answered(sent: Result<Response, HttpError>) -> Result<Events, String> {
+/// The answer, if its status was a success.
+///
+/// # Errors
+/// What it says otherwise, or why there is none.
+pub(super) async fn answered(sent: Result<Response, HttpError>) -> Result<Events, String> {
     let response = sent.map_err(|error| error.root_cause())?;
     let status = response.status();
-    let mut events = Events { response, read: Vec::new(), is_over: false };
+    let mut events = Events { response, read: Vec::new(), is_over: false, is_cut: false };
     if status.is_success() {
         return Ok(events);
     }
-    let words = events.next().await.unwrap_or_default();
-    Err(format!("it answered {status}: {words}"))
+    let words = events.next().await.map_or_else(String::new, |words| format!(": {words}"));
+    Err(format!("it answered {status}{words}"))
 }
 
 impl Events {
+    /// The head of the answer.
+    pub(super) fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    pub(super) fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// Whether its connection ended before it was whole, or it has a line without an end.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut || !self.is_over
+    }
+
     /// The next event's data, or the whole answer if it is no stream; none once it is over, or is none of JSON.
     ///
     /// # Cancel safety
@@ -68,7 +102,8 @@ impl Events {
             }
             match self.response.chunk().await {
                 Ok(Some(bytes)) => self.read.extend_from_slice(&bytes),
-                Ok(None) | Err(_) => self.is_over = true,
+                Ok(None) => self.is_over = true,
+                Err(_) => (self.is_over, self.is_cut) = (true, true),
             }
         }
     }

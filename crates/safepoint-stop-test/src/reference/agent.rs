@@ -61,6 +61,11 @@ impl Agent {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Begins a new conversation.
+    pub(crate) fn forget(&self) {
+        self.lock().history.clear();
+    }
+
     /// Begins a turn, which can be stopped from here on: its number.
     pub(crate) fn begin(&self, text: &str) -> u64 {
         let mut work = self.lock();
@@ -120,6 +125,8 @@ impl Agent {
                     thread::sleep(BUSY);
                     return self.ask(turn);
                 }
+                // The rest only says why.
+                None if line.starts_with("HTTP/1.1 4") => return None,
                 None => {}
             }
         }

@@ -1,4 +1,4 @@
-//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, or `program MANNER PROMPT`.
+//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, `serve MANNER`, or `program MANNER PROMPT`.
 //!
 //! It proves that the judge can say each word: an instrument that cannot say *lies* proves nothing by saying *ends*.
 
@@ -19,6 +19,7 @@ use agent::{Agent, Settled};
 
 mod agent;
 mod processes;
+mod serve;
 
 /// How it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
     let agent = Arc::new(Agent::default());
     match (mode.as_str(), prompt.last()) {
         ("adapter", _) => adapter(&agent, manner),
+        ("serve", _) => serve::serve(&agent, manner),
         ("program", Some(prompt)) => program(&agent, manner, prompt),
         _ => return usage(),
     }
@@ -78,7 +80,9 @@ fn main() -> ExitCode {
 
 fn usage() -> ExitCode {
     let manners = MANNERS.map(|(name, _)| name).join(", ");
-    eprintln!("usage: stop-test-reference adapter MANNER | program MANNER PROMPT; the manners: {manners}");
+    eprintln!(
+        "usage: stop-test-reference adapter MANNER | serve MANNER | program MANNER PROMPT; the manners: {manners}"
+    );
     // Exit: 2 is the usual code of a command that cannot be read.
     ExitCode::from(2)
 }
@@ -114,7 +118,7 @@ fn adapter(agent: &Arc<Agent>, manner: Manner) {
                     None => {}
                 }));
             }
-            Some("stop") => stop(agent, manner),
+            Some("stop") => stop(agent, manner, &told),
             _ => {}
         }
     }
@@ -122,7 +126,8 @@ fn adapter(agent: &Arc<Agent>, manner: Manner) {
     process::exit(0);
 }
 
-fn stop(agent: &Agent, manner: Manner) {
+/// Stops in this manner, and tells the caller what that says and what is named as still running.
+fn stop(agent: &Agent, manner: Manner, told: &dyn Fn(&str, &[String])) {
     if manner == Manner::GoesOn {
         return;
     }
