@@ -197,6 +197,11 @@ fn on_signals(agent: &Agent, manner: Manner) {
                 Manner::Hangs => agent.end_all(),
                 Manner::Crashes => process::abort(),
                 Manner::GoesOn => {}
+                Manner::SaysSo => {
+                    println!("still running: {}", agent.names().join(", "));
+                    // Exit: the same; what it has started is left alive and named.
+                    process::exit(130);
+                }
                 // Exit: the same, with all that it has started left alive.
                 _ => process::exit(130),
             }
