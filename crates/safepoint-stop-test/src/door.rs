@@ -19,8 +19,11 @@ mod http;
 mod lines;
 mod process;
 mod program;
+mod terminal;
 
-/// A target and the door to it, as it is named on the command line: `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`.
+pub use terminal::ScreenTexts;
+
+/// A target and the door to it, as it is named on the command line: `program:CMD`, `terminal:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`.
 ///
 /// ```
 /// use safepoint_stop_test::Target;
@@ -50,25 +53,29 @@ pub(crate) struct Setting {
     pub(crate) variables: Vec<(String, String)>,
     /// Headers of each request to it.
     pub(crate) headers: Vec<(String, String)>,
+    /// How its screen is read.
+    pub(crate) screen: ScreenTexts,
 }
 
 /// The doors that there are. Exhaustive: each is a way to start, to stop and to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DoorKind {
     Program,
+    Terminal,
     Adapter,
     Acp,
     A2a,
 }
 
-const DOORS: [(&str, DoorKind); 4] = [
+const DOORS: [(&str, DoorKind); 5] = [
     ("program", DoorKind::Program),
+    ("terminal", DoorKind::Terminal),
     ("adapter", DoorKind::Adapter),
     ("acp", DoorKind::Acp),
     ("a2a", DoorKind::A2a),
 ];
 
-const FORMS: &str = "a target is `program:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`";
+const FORMS: &str = "a target is `program:CMD`, `terminal:CMD`, `adapter:CMD`, `acp:CMD` or `a2a:CMD`";
 
 impl Setting {
     /// An empty folder for a trial.
@@ -179,6 +186,13 @@ impl Target {
         self
     }
 
+    /// The same target; its screen shows these texts.
+    #[must_use]
+    pub fn with_screen(mut self, texts: ScreenTexts) -> Self {
+        self.setting.screen = texts;
+        self
+    }
+
     /// The ways to stop it that its door offers.
     ///
     /// # Errors
@@ -195,6 +209,7 @@ impl Target {
         drop(self.start(&stage, StopMoment::HeadersAwaited).await?);
         Ok(match self.door {
             DoorKind::Program | DoorKind::Adapter => program::ways(),
+            DoorKind::Terminal => owned(&terminal::WAYS),
             DoorKind::Acp => owned(&acp::WAYS),
             DoorKind::A2a => owned(&a2a::WAYS),
         })
@@ -204,6 +219,15 @@ impl Target {
     pub(crate) fn lacks(&self, moment: StopMoment) -> Option<&'static str> {
         match (self.door, moment) {
             (DoorKind::Acp, StopMoment::Question) => None,
+            (DoorKind::Terminal, StopMoment::Question) => self
+                .setting
+                .screen
+                .asks
+                .is_none()
+                .then_some("it is not known how its screen asks; say `--asks`"),
+            (DoorKind::Terminal, StopMoment::AfterEnd) if self.setting.screen.free().is_none() => {
+                Some("it is not known how its screen shows that its turn is over; say `--free`")
+            }
             (_, StopMoment::Question) => Some("its door shows no question to whoever started it"),
             (DoorKind::Program, StopMoment::AfterEnd) => {
                 Some("a program of one prompt is gone when its turn is over")
@@ -225,6 +249,9 @@ impl Target {
         let line = &*self.command;
         Ok(match self.door {
             DoorKind::Program => Box::new(program::Program::start(line, stage)?),
+            DoorKind::Terminal => {
+                Box::new(terminal::Terminal::start(line, stage, &self.setting.screen, moment).await?)
+            }
             DoorKind::Adapter => Box::new(adapter::Adapter::start(line, stage).await?),
             DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == StopMoment::Question).await?),
             DoorKind::A2a => Box::new(a2a::A2a::start(line, stage, &self.setting.headers).await?),

@@ -119,6 +119,17 @@ pub(super) fn command(line: &str, stage: &TrialStage) -> Command {
     staged(command, stage)
 }
 
+/// The same command as the first of a session whose terminal is its input.
+pub(super) fn command_of_terminal(line: &str, stage: &TrialStage) -> Command {
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "/bin/sh"]).args(shell(line)).env("TERM", "xterm-256color");
+    // It is a person's terminal, whatever runs the test.
+    for other in ["CI", "COLUMNS", "LINES"] {
+        command.env_remove(other);
+    }
+    staged(command, stage)
+}
+
 /// What a shell is told so that this line replaces it, with the arguments that follow.
 fn shell(line: &str) -> [String; 3] {
     ["-c".to_owned(), format!("exec {line} \"$@\""), "sh".to_owned()]

@@ -1,4 +1,5 @@
-//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, or `program MANNER PROMPT`.
+//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, `terminal MANNER`, or `program
+//! MANNER PROMPT`.
 //!
 //! It proves that the judge can say each word: an instrument that cannot say *lies* proves nothing by saying *ends*.
 
@@ -19,6 +20,7 @@ use agent::{Agent, Settled};
 
 mod agent;
 mod processes;
+mod screen;
 
 /// How it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +41,12 @@ enum Manner {
     Floods,
     /// It writes what is no protocol.
     Garbles,
+    /// It ends all, and asks before each command whether it may run.
+    Asks,
 }
 
 /// Each manner by its name.
-const MANNERS: [(&str, Manner); 11] = [
+const MANNERS: [(&str, Manner); 12] = [
     ("ends", Manner::Ends),
     ("ends-late", Manner::EndsLate),
     ("says-so", Manner::SaysSo),
@@ -54,6 +58,7 @@ const MANNERS: [(&str, Manner); 11] = [
     ("forgets", Manner::Forgets),
     ("floods", Manner::Floods),
     ("garbles", Manner::Garbles),
+    ("asks", Manner::Asks),
 ];
 
 /// How much later than its caller is told the work of one that ends late does end.
@@ -67,9 +72,10 @@ fn main() -> ExitCode {
     if set_child_subreaper(Pid::from_raw(1)).is_err() {
         // Then it ends what it has started itself.
     }
-    let agent = Arc::new(Agent::default());
+    let agent = Arc::new(Agent::new(manner == Manner::Asks));
     match (mode.as_str(), prompt.last()) {
         ("adapter", _) => adapter(&agent, manner),
+        ("terminal", _) => screen::screen(&agent, manner),
         ("program", Some(prompt)) => program(&agent, manner, prompt),
         _ => return usage(),
     }
@@ -78,7 +84,9 @@ fn main() -> ExitCode {
 
 fn usage() -> ExitCode {
     let manners = MANNERS.map(|(name, _)| name).join(", ");
-    eprintln!("usage: stop-test-reference adapter MANNER | program MANNER PROMPT; the manners: {manners}");
+    eprintln!(
+        "usage: stop-test-reference adapter MANNER | terminal MANNER | program MANNER PROMPT; the manners: {manners}"
+    );
     // Exit: 2 is the usual code of a command that cannot be read.
     ExitCode::from(2)
 }
@@ -114,7 +122,7 @@ fn adapter(agent: &Arc<Agent>, manner: Manner) {
                     None => {}
                 }));
             }
-            Some("stop") => stop(agent, manner),
+            Some("stop") => stop(agent, manner, told),
             _ => {}
         }
     }
@@ -122,7 +130,8 @@ fn adapter(agent: &Arc<Agent>, manner: Manner) {
     process::exit(0);
 }
 
-fn stop(agent: &Agent, manner: Manner) {
+/// Stops in this manner, and tells the caller by this.
+fn stop(agent: &Agent, manner: Manner, told: fn(&str, &[String])) {
     if manner == Manner::GoesOn {
         return;
     }
@@ -131,7 +140,7 @@ fn stop(agent: &Agent, manner: Manner) {
         return;
     }
     match manner {
-        Manner::Ends | Manner::Forgets => {
+        Manner::Ends | Manner::Forgets | Manner::Asks => {
             agent.end_all();
             told("stopped", &[]);
         }
@@ -189,7 +198,7 @@ fn on_signals(agent: &Agent, manner: Manner) {
                 // It was asked before, or is done.
             }
             match manner {
-                Manner::Ends | Manner::Forgets => {
+                Manner::Ends | Manner::Forgets | Manner::Asks => {
                     agent.end_all();
                     // Exit: as a shell says it of a signal.
                     process::exit(130);
