@@ -236,6 +236,11 @@ impl Target {
         }
     }
 
+    /// Whether what it says is free text, in which the word for a model stands for many things.
+    pub(crate) fn writes_prose(&self) -> bool {
+        matches!(self.door, DoorKind::Program | DoorKind::Terminal)
+    }
+
     pub(crate) async fn stage(&self) -> Result<TrialStage, StageError> {
         TrialStage::build(&self.setting).await
     }

@@ -32,10 +32,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const REST: Duration = Duration::from_millis(500);
 /// How long one that always moves is waited for.
 const MOVES: Duration = Duration::from_secs(2);
-/// How long a program may take to show what was typed, and that it has taken it.
-const TAKEN: Duration = Duration::from_secs(2);
-/// What is gone from a screen for this long is not just being drawn anew.
-const DRAWING: Duration = Duration::from_millis(50);
+/// How long a program may take to show what was typed, and then that it has taken it.
+const TYPED: Duration = Duration::from_secs(2);
+const TAKEN: Duration = Duration::from_secs(10);
+/// What is gone from a screen for this long is not just being drawn anew, and was not only hidden by what was typed.
+const DRAWING: Duration = Duration::from_millis(500);
 /// How long the rest of what a program says may come after the prompt, and for how long nothing more comes then.
 const SAYING: Duration = Duration::from_millis(500);
 const SAID: Duration = Duration::from_millis(100);
@@ -140,7 +141,7 @@ impl Terminal {
         self.message = message;
         self.screen.press(message).await;
         // Keys that come too fast are a text that is pasted, for some, and Enter a part of it.
-        let is_shown = self.screen.until(TAKEN, |text| text.contains(message)).await;
+        let is_shown = self.screen.until(TYPED, |text| text.contains(message)).await;
         let rests = self.screen.rests(SAID, SAYING).await;
         if !is_shown || !rests {
             // One that hides what is typed, or always moves, has it nevertheless.
@@ -152,15 +153,17 @@ impl Terminal {
     /// Waits until the screen shows no more that it takes input, where it is known how it shows that.
     async fn has_taken(&mut self) -> bool {
         let deadline = Instant::now() + TAKEN;
-        while self.texts.free().is_some() && Instant::now() < deadline {
-            let (texts, message) = (&self.texts, self.message);
-            let is_gone = self.screen.until(TAKEN, |text| !shows_free(texts, text, message)).await;
-            let is_back = self.screen.until(DRAWING, |text| shows_free(texts, text, message)).await;
-            if is_gone && !is_back {
-                return true;
+        let (texts, message) = (&self.texts, self.message);
+        while texts.free().is_some() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !self.screen.until(left, |text| !shows_free(texts, text, message)).await {
+                return false;
+            }
+            if !self.screen.until(DRAWING, |text| shows_free(texts, text, message)).await {
+                break;
             }
         }
-        self.texts.free().is_none()
+        true
     }
 
     /// Waits until it takes input again, or has ended; when.
@@ -176,7 +179,7 @@ impl Terminal {
             if self.screen.is_open() && shows_free(&self.texts, &shown.text, self.message) {
                 return shown.at;
             }
-            if !self.leaves_questions {
+            if !self.leaves_questions && self.at_stop.is_none() {
                 self.allow(&shown.text).await;
             }
             self.screen.changed().await;
@@ -279,12 +282,16 @@ impl Started for Terminal {
             }
             // An answer above the message is an older one; where the message is not shown, one more is new.
             let is_answered = |text: &str| answers(text) > if text.contains(NEXT) { 0 } else { before };
-            let texts = self.texts.clone();
-            let is_over = |text: &str| is_answered(text) || shows_free(&texts, text, NEXT);
-            if !self.has_taken().await || !self.screen.until(PATIENCE, is_over).await {
-                // It is looked at as it is then.
+            let deadline = Instant::now() + PATIENCE;
+            while Instant::now() < deadline && !self.screen.until(TAKEN, is_answered).await {
+                let shown = self.screen.look();
+                // One that takes input again, and shows nothing more for so long, does not answer.
+                let is_free = shows_free(&self.texts, &shown.text, NEXT) && shown.at.elapsed() >= TAKEN;
+                if is_free || self.screen.ended().is_some() {
+                    break;
+                }
             }
-            Ok(self.screen.until(SAYING, is_answered).await)
+            Ok(is_answered(&self.screen.text()))
         })
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn screen(agent: &Arc<Agent>, manner: Manner) {
     by_key();
     prompt();
     let mut line = String::new();
-    for key in io::stdin().bytes().map_while(Result::ok) {
+    for key in io::stdin().lock().bytes().map_while(Result::ok) {
         match key {
             b'\r' | b'\n' => begin(agent, &std::mem::take(&mut line)),
             ESC => stop(agent, manner, told),
