@@ -225,8 +225,8 @@ impl Target {
                 .asks
                 .is_none()
                 .then_some("it is not known how its screen asks; say `--asks`"),
-            (DoorKind::Terminal, StopMoment::AfterEnd) if self.setting.screen.free().is_none() => {
-                Some("it is not known how its screen shows that its turn is over; say `--free`")
+            (DoorKind::Terminal, StopMoment::AfterEnd) if !self.setting.screen.say_when_free() => {
+                Some("it is not known how its screen shows that its turn is over; say `--free` or `--busy`")
             }
             (_, StopMoment::Question) => Some("its door shows no question to whoever started it"),
             (DoorKind::Program, StopMoment::AfterEnd) => {

@@ -51,6 +51,9 @@ struct Args {
     /// What a screen shows below a message only once it takes input again: then control is back; without it, the same as `--ready`.
     #[arg(long, value_name = "TEXT")]
     free: Option<String>,
+    /// What a screen shows below a message only while the program works: then control is back when it is gone.
+    #[arg(long, value_name = "TEXT")]
+    busy: Option<String>,
     /// A word that a screen shows when it was stopped, in any case; may be said again; without it: stopped, cancelled, canceled,
     /// interrupted, aborted.
     #[arg(long, value_name = "TEXT")]
@@ -198,6 +201,7 @@ fn target(args: &Args) -> Target {
     let mut target = args.target.clone().with_screen(ScreenTexts {
         ready: args.ready.clone(),
         free: args.free.clone(),
+        busy: args.busy.clone(),
         stopped: args.stopped.clone(),
         asks: args.asks.clone(),
         allow: args.allow.clone(),

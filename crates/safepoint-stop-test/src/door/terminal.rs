@@ -35,6 +35,8 @@ const MOVES: Duration = Duration::from_secs(2);
 /// How long a program may take to show what was typed, and then that it has taken it.
 const TYPED: Duration = Duration::from_secs(2);
 const TAKEN: Duration = Duration::from_secs(10);
+/// What is free for this long is not just being drawn.
+const DRAWN: Duration = Duration::from_millis(100);
 /// What is gone from a screen for this long is not just being drawn anew, and was not only hidden by what was typed.
 const DRAWING: Duration = Duration::from_millis(500);
 /// How long the rest of what a program says may come after the prompt, and for how long nothing more comes then.
@@ -103,11 +105,9 @@ impl Terminal {
             return Err(terminal.not_started("it ended when it was typed at"));
         }
         if !terminal.has_taken().await {
-            let free = terminal.texts.free().unwrap_or_default();
-            let why = format!(
-                "its screen shows `{free}` below a message that it has just taken; say `--free` with what it shows only when it takes input"
-            );
-            return Err(terminal.not_started(&why));
+            let why = "its screen shows that it takes input, below a message that it has just taken; say `--free` with what it shows \
+                       only then, or `--busy` with what it shows only while it works";
+            return Err(terminal.not_started(why));
         }
         Ok(terminal)
     }
@@ -154,12 +154,12 @@ impl Terminal {
     async fn has_taken(&mut self) -> bool {
         let deadline = Instant::now() + TAKEN;
         let (texts, message) = (&self.texts, self.message);
-        while texts.free().is_some() {
+        while texts.say_when_free() {
             let left = deadline.saturating_duration_since(Instant::now());
-            if !self.screen.until(left, |text| !shows_free(texts, text, message)).await {
+            if !self.screen.until(left, |text| !texts.show_free(text, message)).await {
                 return false;
             }
-            if !self.screen.until(DRAWING, |text| shows_free(texts, text, message)).await {
+            if !self.screen.until(DRAWING, |text| texts.show_free(text, message)).await {
                 break;
             }
         }
@@ -176,8 +176,13 @@ impl Terminal {
             if let Some((at, _)) = self.screen.ended() {
                 return at;
             }
-            if self.screen.is_open() && shows_free(&self.texts, &shown.text, self.message) {
-                return shown.at;
+            let (texts, message) = (&self.texts, self.message);
+            if self.screen.is_open() && texts.show_free(&shown.text, message) {
+                // What was only erased to be drawn anew is back soon.
+                if !self.screen.until(DRAWN, |text| !texts.show_free(text, message)).await {
+                    return shown.at;
+                }
+                continue;
             }
             if !self.leaves_questions && self.at_stop.is_none() {
                 self.allow(&shown.text).await;
@@ -212,16 +217,11 @@ impl Terminal {
     }
 }
 
-/// Whether a screen shows that the program takes input again since this message.
-fn shows_free(texts: &ScreenTexts, screen: &str, message: &str) -> bool {
-    texts.free().is_some_and(|free| below(screen, message).contains(free))
-}
-
 impl Started for Terminal {
     fn stop<'a>(&'a mut self, way: &'a str) -> BoxFuture<'a, Result<(), StageError>> {
         Box::pin(async move {
-            if self.texts.free().is_none() && way != HANG_UP {
-                let why = "it is not known how its screen shows that it takes input again; say `--free`";
+            if !self.texts.say_when_free() && way != HANG_UP {
+                let why = "it is not known how its screen shows that it takes input again; say `--free` or `--busy`";
                 return Err(StageError::NotExpressed(why.to_owned()));
             }
             // What it showed of its work before the stop says nothing of what is left.
@@ -286,7 +286,7 @@ impl Started for Terminal {
             while Instant::now() < deadline && !self.screen.until(TAKEN, is_answered).await {
                 let shown = self.screen.look();
                 // One that takes input again, and shows nothing more for so long, does not answer.
-                let is_free = shows_free(&self.texts, &shown.text, NEXT) && shown.at.elapsed() >= TAKEN;
+                let is_free = self.texts.show_free(&shown.text, NEXT) && shown.at.elapsed() >= TAKEN;
                 if is_free || self.screen.ended().is_some() {
                     break;
                 }

@@ -7,6 +7,8 @@ pub struct ScreenTexts {
     pub ready: Option<String>,
     /// What it shows below a message only once it takes input again; without it, the same as `ready`.
     pub free: Option<String>,
+    /// What it shows below a message only while it works.
+    pub busy: Option<String>,
     /// Words, or rows of words, of which it shows one when it was stopped; none: `stopped`, `cancelled`, `canceled`, `interrupted`,
     /// `aborted`.
     pub stopped: Vec<String>,
@@ -20,8 +22,19 @@ pub struct ScreenTexts {
 const STOPPED: [&str; 5] = ["stopped", "cancelled", "canceled", "interrupted", "aborted"];
 
 impl ScreenTexts {
-    /// What it shows once it takes input again, if that is known.
-    pub(crate) fn free(&self) -> Option<&str> {
+    /// Whether it is known how it shows that it takes input again.
+    pub(crate) fn say_when_free(&self) -> bool {
+        self.free().is_some() || self.busy.is_some()
+    }
+
+    /// Whether a screen shows that it takes input again since this message.
+    pub(super) fn show_free(&self, screen: &str, message: &str) -> bool {
+        let text = below(screen, message);
+        let is_busy = self.busy.as_ref().is_some_and(|busy| text.contains(busy));
+        self.say_when_free() && !is_busy && self.free().is_none_or(|free| text.contains(free))
+    }
+
+    fn free(&self) -> Option<&str> {
         self.free.as_deref().or(self.ready.as_deref())
     }
 
@@ -89,6 +102,18 @@ mod tests {
         assert_eq!(below("> go\nworks\n> ", "go"), "works\n> ");
         assert_eq!(below("> go\nsaid: go", "go"), "");
         assert_eq!(below("> ", "go"), "> ");
+    }
+
+    /// S15.13: a prompt that is always there says nothing while what is there only for work is there, too.
+    #[test]
+    fn a_screen_that_is_busy_is_not_free() {
+        let texts = ScreenTexts {
+            ready: Some("> ".into()),
+            busy: Some("esc to cancel".into()),
+            ..ScreenTexts::default()
+        };
+        assert!(!texts.show_free("> go\n(esc to cancel)\n> ", "go") && texts.show_free("> go\n> ", "go"));
+        assert!(!texts.show_free("> go\n", "go") && !ScreenTexts::default().show_free("> ", "go"));
     }
 
     #[test]
