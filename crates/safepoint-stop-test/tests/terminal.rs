@@ -37,7 +37,7 @@ fn assert_verdict(trial: &Value, verdict: &str) {
     assert_eq!(trial["judged"]["verdict"], verdict, "{trial:#}");
 }
 
-/// S15.13: control is back with the prompt below the message, not with the one at which that was typed; work that had ended then had ended.
+/// S15.14: control is back with the prompt below the message, not with the one at which that was typed; work that had ended then had ended.
 #[test]
 fn a_screen_is_free_when_it_shows_its_prompt_again() {
     let silent = stopped("ends", "stream-silent", "esc");
@@ -51,7 +51,7 @@ fn a_screen_is_free_when_it_shows_its_prompt_again() {
     assert_eq!(hangs["claims"]["free"], Value::Null, "{hangs:#}");
 }
 
-/// S15.14: one that says that it is stopped while its command runs lies; one that shows the process says so; one that shows only its
+/// S15.15: one that says that it is stopped while its command runs lies; one that shows the process says so; one that shows only its
 /// prompt lets go.
 #[test]
 fn what_a_screen_says_is_held_against_what_runs() {
@@ -66,7 +66,7 @@ fn what_a_screen_says_is_held_against_what_runs() {
     assert_eq!(silent["claims"]["says"], "nothing", "{silent:#}");
 }
 
-/// S15.11: the next message is typed as the first one, and one whose history is refused breaks.
+/// S15.12: the next message is typed as the first one, and one whose history is refused breaks.
 #[test]
 fn the_next_message_is_typed_and_its_answer_seen() {
     let control = trial("ends", &["--ready", "ready> ", "--only", "control"]);
@@ -76,7 +76,7 @@ fn the_next_message_is_typed_and_its_answer_seen() {
     assert!(forgets["facts"]["next"]["refused"].is_string(), "{forgets:#}");
 }
 
-/// S15.12: each way is a key or the window that is closed, and a program that ends by it has given control back.
+/// S15.13: each way is a key or the window that is closed, and a program that ends by it has given control back.
 #[test]
 fn a_terminal_is_stopped_by_keys_or_closed() {
     for way in ["ctrl-c-twice", "ctrl-d"] {
@@ -91,7 +91,7 @@ fn a_terminal_is_stopped_by_keys_or_closed() {
     assert_verdict(&held, "ends");
 }
 
-/// S15.11: a question is a moment where it is known how the screen asks; else it is answered by the keys that say yes.
+/// S15.12: a question is a moment where it is known how the screen asks; else it is answered by the keys that say yes.
 #[test]
 fn a_question_on_a_screen_is_a_moment_or_is_answered() {
     let asks = ["--ready", "ready> ", "--asks", "may it run?", "--way", "esc"];
@@ -108,7 +108,7 @@ fn a_question_on_a_screen_is_a_moment_or_is_answered() {
     assert!(said.trim_end().ends_with("ready>"), "nothing is allowed after the stop: {said:?}");
 }
 
-/// S15.11, S15.13: what cannot be seen on a screen is said, and is no verdict.
+/// S15.12, S15.14: what cannot be seen on a screen is said, and is no verdict.
 #[test]
 fn a_screen_that_cannot_be_read_is_no_verdict() {
     let says = |args: &[&str], why: &str| {

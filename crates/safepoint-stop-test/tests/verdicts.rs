@@ -100,7 +100,7 @@ fn a_program_is_judged_by_what_its_signals_end() {
     assert_each(&seen(&program("crashes"), &ONE), &[], "breaks");
 }
 
-/// S15.15: a program whose last words name what it leaves says so; one whose words name something else does not.
+/// S15.16: a program whose last words name what it leaves says so; one whose words name something else does not.
 #[test]
 fn a_program_that_names_what_it_leaves_says_so() {
     const ONE: [&str; 4] = ["--only", "command-apart", "--way", "sigint"];

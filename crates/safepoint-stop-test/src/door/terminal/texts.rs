@@ -82,7 +82,7 @@ pub(super) fn new_rows(before: &str, now: &str) -> String {
 mod tests {
     use super::*;
 
-    /// S15.14: a word that only holds one, and what stood there before, say nothing of a stop.
+    /// S15.15: a word that only holds one, and what stood there before, say nothing of a stop.
     #[test]
     fn a_stop_is_said_by_a_whole_word() {
         let texts = ScreenTexts::default();
@@ -96,7 +96,7 @@ mod tests {
         );
     }
 
-    /// S15.13: a prompt that stands above the message is the one at which it was typed.
+    /// S15.14: a prompt that stands above the message is the one at which it was typed.
     #[test]
     fn what_stands_above_the_message_is_older() {
         assert_eq!(below("> go\nworks\n> ", "go"), "works\n> ");
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(below("> ", "go"), "> ");
     }
 
-    /// S15.13: a prompt that is always there says nothing while what is there only for work is there, too.
+    /// S15.14: a prompt that is always there says nothing while what is there only for work is there, too.
     #[test]
     fn a_screen_that_is_busy_is_not_free() {
         let texts = ScreenTexts {
