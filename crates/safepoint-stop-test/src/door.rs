@@ -23,11 +23,13 @@ mod program;
 mod request_file;
 mod responses;
 mod server;
+mod terminal;
 mod turn;
 
 pub use request_file::RequestFile;
+pub use terminal::ScreenTexts;
 
-/// A target and the door to it, as it is named on the command line: `program:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`,
+/// A target and the door to it, as it is named on the command line: `program:CMD`, `terminal:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`,
 /// `responses:CMD` or `http:CMD`.
 ///
 /// ```
@@ -60,12 +62,15 @@ pub(crate) struct Setting {
     pub(crate) headers: Vec<(String, String)>,
     /// How an endpoint is asked that has no protocol of its own.
     pub(crate) request: Option<RequestFile>,
+    /// How its screen is read.
+    pub(crate) screen: ScreenTexts,
 }
 
 /// The doors that there are. Exhaustive: each is a way to start, to stop and to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DoorKind {
     Program,
+    Terminal,
     Adapter,
     Acp,
     A2a,
@@ -73,8 +78,9 @@ enum DoorKind {
     Http,
 }
 
-const DOORS: [(&str, DoorKind); 6] = [
+const DOORS: [(&str, DoorKind); 7] = [
     ("program", DoorKind::Program),
+    ("terminal", DoorKind::Terminal),
     ("adapter", DoorKind::Adapter),
     ("acp", DoorKind::Acp),
     ("a2a", DoorKind::A2a),
@@ -82,8 +88,7 @@ const DOORS: [(&str, DoorKind); 6] = [
     ("http", DoorKind::Http),
 ];
 
-const FORMS: &str =
-    "a target is `program:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`, `responses:CMD` or `http:CMD`";
+const FORMS: &str = "a target is `program:CMD`, `terminal:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`, `responses:CMD` or `http:CMD`";
 
 impl Setting {
     /// An empty folder for a trial.
@@ -201,6 +206,13 @@ impl Target {
         self
     }
 
+    /// The same target; its screen shows these texts.
+    #[must_use]
+    pub fn with_screen(mut self, texts: ScreenTexts) -> Self {
+        self.setting.screen = texts;
+        self
+    }
+
     /// The ways to stop it that its door offers.
     ///
     /// # Errors
@@ -217,6 +229,7 @@ impl Target {
         drop(self.start(&stage, (StopMoment::HeadersAwaited, "")).await?);
         Ok(match self.door {
             DoorKind::Program | DoorKind::Adapter => program::ways(),
+            DoorKind::Terminal => owned(&terminal::WAYS),
             DoorKind::Acp => owned(&acp::WAYS),
             DoorKind::A2a => owned(&a2a::WAYS),
             DoorKind::Responses => owned(&responses::WAYS),
@@ -228,12 +241,26 @@ impl Target {
     pub(crate) fn lacks(&self, moment: StopMoment) -> Option<&'static str> {
         match (self.door, moment) {
             (DoorKind::Acp, StopMoment::Question) => None,
+            (DoorKind::Terminal, StopMoment::Question) => self
+                .setting
+                .screen
+                .asks
+                .is_none()
+                .then_some("it is not known how its screen asks; say `--asks`"),
+            (DoorKind::Terminal, StopMoment::AfterEnd) if !self.setting.screen.say_when_free() => {
+                Some("it is not known how its screen shows that its turn is over; say `--free` or `--busy`")
+            }
             (_, StopMoment::Question) => Some("its door shows no question to whoever started it"),
             (DoorKind::Program, StopMoment::AfterEnd) => {
                 Some("a program of one prompt is gone when its turn is over")
             }
             _ => None,
         }
+    }
+
+    /// Whether what it says is free text, in which the word for a model stands for many things.
+    pub(crate) fn writes_prose(&self) -> bool {
+        matches!(self.door, DoorKind::Program | DoorKind::Terminal)
     }
 
     pub(crate) async fn stage(&self) -> Result<TrialStage, StageError> {
@@ -249,6 +276,9 @@ impl Target {
         let (line, Setting { headers, request, .. }) = (&*self.command, &self.setting);
         Ok(match self.door {
             DoorKind::Program => Box::new(program::Program::start(line, stage)?),
+            DoorKind::Terminal => {
+                Box::new(terminal::Terminal::start(line, stage, &self.setting.screen, moment).await?)
+            }
             DoorKind::Adapter => Box::new(adapter::Adapter::start(line, stage).await?),
             DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == StopMoment::Question).await?),
             DoorKind::A2a => Box::new(a2a::A2a::start(line, stage, headers).await?),

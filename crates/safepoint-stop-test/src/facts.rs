@@ -35,7 +35,8 @@ pub struct Work {
     pub kind: WorkKind,
     /// Which one, for a reader.
     pub name: String,
-    /// The words by one of which a target would name it: the number of a process, the name of a tool.
+    /// The words by one of which a target would name it: the number of a process, the name of a tool; none of a model, where
+    /// it is named in free text.
     pub words: Vec<String>,
     /// How it ended.
     pub end: WorkEnd,

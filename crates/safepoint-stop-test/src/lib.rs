@@ -15,7 +15,7 @@ mod trial;
 mod verdict;
 
 pub use claims::{Claims, Said};
-pub use door::{RequestFile, Target};
+pub use door::{RequestFile, ScreenTexts, Target};
 pub use facts::{Facts, Next, Work, WorkEnd, WorkKind};
 pub use guard::Guard;
 pub use judge::{Judged, VerdictLimits, judge};

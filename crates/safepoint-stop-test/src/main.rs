@@ -9,8 +9,8 @@ use futures_util::{
     stream,
 };
 use safepoint_stop_test::{
-    CONTROL, Guard, Report, RequestFile, Row, SCENARIOS, Scenario, StageError, Target, Trial, UNPLAYED,
-    Verdict, VerdictLimits, play,
+    CONTROL, Guard, Report, RequestFile, Row, SCENARIOS, Scenario, ScreenTexts, StageError, Target, Trial,
+    UNPLAYED, Verdict, VerdictLimits, play,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -18,9 +18,10 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Debug, Parser)]
 #[command(version, after_help = HELP)]
 struct Args {
-    /// `program:CMD`, a command that answers the prompt that is its last argument; `acp:CMD`, an agent of the Agent Client Protocol;
-    /// `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `responses:CMD`, one of OpenAI's Responses; `http:CMD`, any endpoint
-    /// that streams, asked as `--request` says; `adapter:CMD`, a library, by a small program.
+    /// `program:CMD`, a command that answers the prompt that is its last argument; `terminal:CMD`, a program with a screen;
+    /// `acp:CMD`, an agent of the Agent Client Protocol; `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `responses:CMD`, one
+    /// of OpenAI's Responses; `http:CMD`, any endpoint that streams, asked as `--request` says; `adapter:CMD`, a library, by a small
+    /// program.
     target: Target,
     /// Only this scenario, by its name or number; may be said again.
     #[arg(long, value_name = "SCENARIO", value_parser = scenario)]
@@ -49,6 +50,25 @@ struct Args {
     /// How an endpoint is asked, for `http:CMD`; the guide shows such a file.
     #[arg(long, value_name = "FILE", value_parser = request)]
     request: Option<RequestFile>,
+    /// What a screen shows when it takes input; without it, it does when it has not changed for half a second.
+    #[arg(long, value_name = "TEXT")]
+    ready: Option<String>,
+    /// What a screen shows below a message only once it takes input again: then control is back; without it, the same as `--ready`.
+    #[arg(long, value_name = "TEXT")]
+    free: Option<String>,
+    /// What a screen shows below a message only while the program works: then control is back when it is gone.
+    #[arg(long, value_name = "TEXT")]
+    busy: Option<String>,
+    /// A word that a screen shows when it was stopped, in any case; may be said again; without it: stopped, cancelled, canceled,
+    /// interrupted, aborted.
+    #[arg(long, value_name = "TEXT")]
+    stopped: Vec<String>,
+    /// What a screen shows when it asks whether a command may run.
+    #[arg(long, value_name = "TEXT")]
+    asks: Option<String>,
+    /// The keys that say yes to that, where the question is not the moment of the stop.
+    #[arg(long, value_name = "KEYS", requires = "asks")]
+    allow: Option<String>,
     /// Exit 1 if a verdict is worse than this one.
     #[arg(long, value_name = "VERDICT", default_value = "says-so")]
     require: Verdict,
@@ -71,6 +91,7 @@ A request file is TOML: `path` and `body` with {TEXT}, and if there are such, `i
   body = '{\"message\": \"{TEXT}\", \"thread\": \"{CONVERSATION}\"}'
   id.field = \"run.id\"
   cancel.path = \"/runs/{ID}/cancel\"
+A screen (`terminal:CMD`) is stopped by esc, ctrl-c, ctrl-c-twice, ctrl-d or hang-up; name by --ready or --free what it shows only when it takes input.
 Exit: 0 nothing is worse than required, 1 something is, 2 usage, 3 the target could not be driven, 130 interrupted.";
 
 /// Something is worse than required.
@@ -187,7 +208,14 @@ async fn controlled(target: Target, ways: &[String], scenarios: &[Scenario]) -> 
 
 /// The target, with what is around it.
 fn target(args: &Args) -> Target {
-    let mut target = args.target.clone();
+    let mut target = args.target.clone().with_screen(ScreenTexts {
+        ready: args.ready.clone(),
+        free: args.free.clone(),
+        busy: args.busy.clone(),
+        stopped: args.stopped.clone(),
+        asks: args.asks.clone(),
+        allow: args.allow.clone(),
+    });
     if args.no_tools {
         target = target.without_tools();
     }

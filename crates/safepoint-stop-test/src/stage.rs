@@ -58,7 +58,7 @@ const KEY: &str = "sk-stop-test";
 /// What the model says a piece at a time.
 const STORY: &str = "once upon a time there was a stop button that stopped what it was asked to stop. ";
 /// What the model answers when it is asked again.
-const AFTERWARDS: &str = "and so it went";
+pub(crate) const AFTERWARDS: &str = "and so it went";
 
 /// A model, tools, a folder, and what is at work there.
 pub(crate) struct TrialStage {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::{
     claims::Claims,
     door::{Started, Target, Told, wrote},
-    facts::{Facts, Next},
+    facts::{Facts, Next, WorkKind},
     judge::{Judged, VerdictLimits, judge},
     scenario::{Scenario, StopMoment},
     stage::{Scene, StageError, TrialStage},
@@ -64,8 +64,11 @@ pub async fn play(
         Either::Left((told, _)) => told,
         Either::Right((never, _)) => match never {},
     };
-    let (work, asked_again, pieces_after) =
+    let (mut work, asked_again, pieces_after) =
         (stage.work(stop).await, stage.asked_again(), scene.pieces - before);
+    if target.writes_prose() {
+        work.iter_mut().filter(|work| work.kind == WorkKind::Model).for_each(|work| work.words.clear());
+    }
     let watched = stop.elapsed();
     let crash = started.crash();
     let next = if crash.is_some() {

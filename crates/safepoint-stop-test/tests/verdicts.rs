@@ -103,6 +103,17 @@ fn a_program_is_judged_by_what_its_signals_end() {
     assert_each(&seen(&program("crashes"), &ONE), &[], "breaks");
 }
 
+/// S15.16: a program whose last words name what it leaves says so; one whose words name something else does not.
+#[test]
+fn a_program_that_names_what_it_leaves_says_so() {
+    const ONE: [&str; 4] = ["--only", "command-apart", "--way", "sigint"];
+    let named = seen(&program("says-so"), &ONE);
+    assert_each(&named, &[], "says-so");
+    let text = named["rows"][0]["trials"][0]["judged"]["claims"]["named"][0].as_str().unwrap();
+    assert!(text.contains("still running: ") && text.contains("process "), "{text}");
+    assert_each(&seen(&program("lies"), &ONE), &[], "lies");
+}
+
 /// S15.1: what a target leaves does not outlive its trial, whatever it ignores, and no file of it is left.
 #[test]
 fn nothing_of_a_target_outlives_its_trial() {

@@ -50,7 +50,7 @@ impl Program {
     pub(super) fn start(line: &str, stage: &TrialStage) -> Result<Self, StageError> {
         let mut command = command(line, stage);
         command.arg(FIRST);
-        Ok(Self { process: Process::start(command)?, sent: Vec::new(), ended: None })
+        Ok(Self { process: Process::start_heard(command)?, sent: Vec::new(), ended: None })
     }
 
     /// Waits until it has ended.
@@ -82,6 +82,10 @@ impl Started for Program {
     fn stop<'a>(&'a mut self, name: &'a str) -> BoxFuture<'a, Result<(), StageError>> {
         Box::pin(async move {
             let way = WAYS.iter().find(|way| way.name == name).ok_or_else(|| no_such_way(name))?;
+            if self.sent.is_empty() {
+                // What it wrote of its work before the stop says nothing of what is left.
+                self.process.forget_words();
+            }
             for time in 0..way.times {
                 if time > 0 && timeout(SECOND_PRESS, self.exit()).await.is_ok() {
                     break;
@@ -95,7 +99,9 @@ impl Started for Program {
     fn told(&mut self) -> BoxFuture<'_, Told> {
         Box::pin(async move {
             let (at, status) = self.exit().await;
-            Told { at, ..Told::now(said(status)) }
+            self.process.is_heard().await;
+            let named = Some(self.process.text()).filter(|text| !text.is_empty()).into_iter().collect();
+            Told { at, named, ..Told::now(said(status)) }
         })
     }
 

@@ -5,7 +5,7 @@ use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     net::{Shutdown, TcpStream},
     process::{Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
@@ -18,8 +18,14 @@ use crate::processes;
 const BUSY: Duration = Duration::from_secs(2);
 
 /// The agent.
-#[derive(Default)]
-pub(crate) struct Agent(Mutex<Working>);
+pub(crate) struct Agent {
+    working: Mutex<Working>,
+    /// Signalled when a question is answered, and when a stop ends the turn that asked it.
+    answered: Condvar,
+    asks: bool,
+    /// Held by the call that asks, so that one question is open at a time; what it does is locked under it.
+    question: Mutex<()>,
+}
 
 /// What it does. Held for one look or one change.
 #[derive(Default)]
@@ -30,6 +36,8 @@ struct Working {
     /// Counted up by each stop: what an earlier turn still does is none of its business any more.
     turn: u64,
     is_busy: bool,
+    /// Whether a question waits for its answer.
+    is_asking: bool,
 }
 
 /// What a stop makes of calls that have no result yet.
@@ -57,8 +65,13 @@ struct AskedCall {
 }
 
 impl Agent {
+    /// One that asks before each command, or does not.
+    pub(crate) fn new(asks: bool) -> Self {
+        Self { working: Mutex::default(), answered: Condvar::new(), asks, question: Mutex::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Working> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.working.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a new conversation.
@@ -136,6 +149,9 @@ impl Agent {
     fn run(&self, turn: u64, call: &AskedCall) -> String {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         if call.name == "sh" {
+            if self.asks && !self.is_allowed(turn) {
+                return "not allowed".to_owned();
+            }
             let line = arguments["command"].as_str().unwrap_or_default();
             let mut command = Command::new("/bin/sh");
             command.args(["-c", line]).stdin(Stdio::null()).stdout(Stdio::null());
@@ -156,6 +172,37 @@ impl Agent {
     fn begins<T>(&self, turn: u64, begin: impl FnOnce(&mut Working) -> io::Result<T>) -> io::Result<T> {
         let mut work = self.lock();
         if work.turn == turn { begin(&mut work) } else { Err(io::Error::other("the turn was stopped")) }
+    }
+
+    /// Asks a person, and waits for the answer or a stop; whether it may run.
+    fn is_allowed(&self, turn: u64) -> bool {
+        let _one = self.question.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut work = self.lock();
+        if work.turn != turn {
+            return false;
+        }
+        work.is_asking = true;
+        println!("may it run?");
+        let waits = |work: &mut Working| work.is_asking && work.turn == turn;
+        let work = self.answered.wait_while(work, waits).unwrap_or_else(PoisonError::into_inner);
+        work.turn == turn
+    }
+
+    /// Says yes to what is asked, if something is.
+    pub(crate) fn allow(&self) -> bool {
+        let was_asking = std::mem::take(&mut self.lock().is_asking);
+        self.answered.notify_all();
+        was_asking
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        self.lock().is_busy
+    }
+
+    /// What it said last.
+    pub(crate) fn last_words(&self) -> String {
+        let work = self.lock();
+        work.history.last().and_then(|last| last["content"].as_str()).unwrap_or_default().to_owned()
     }
 
     /// Posts this, and keeps the connection at hand.
@@ -184,6 +231,8 @@ impl Agent {
             return false;
         }
         work.turn += 1;
+        work.is_asking = false;
+        self.answered.notify_all();
         let asked = work.history.last().map(|last| last["tool_calls"].clone()).unwrap_or_default();
         for call in asked.as_array().into_iter().flatten().filter(|_| how == Settled::Whole) {
             work.history.push(json!({"role": "tool", "tool_call_id": call["id"], "content": "stopped"}));

@@ -1,4 +1,5 @@
-//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, `serve MANNER`, or `program MANNER PROMPT`.
+//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, `terminal MANNER`, `serve MANNER`, or
+//! `program MANNER PROMPT`.
 //!
 //! It proves that the judge can say each word: an instrument that cannot say *lies* proves nothing by saying *ends*.
 
@@ -19,6 +20,7 @@ use agent::{Agent, Settled};
 
 mod agent;
 mod processes;
+mod screen;
 mod serve;
 
 /// How it stops.
@@ -40,10 +42,12 @@ enum Manner {
     Floods,
     /// It writes what is no protocol.
     Garbles,
+    /// It ends all, and asks before each command whether it may run.
+    Asks,
 }
 
 /// Each manner by its name.
-const MANNERS: [(&str, Manner); 11] = [
+const MANNERS: [(&str, Manner); 12] = [
     ("ends", Manner::Ends),
     ("ends-late", Manner::EndsLate),
     ("says-so", Manner::SaysSo),
@@ -55,6 +59,7 @@ const MANNERS: [(&str, Manner); 11] = [
     ("forgets", Manner::Forgets),
     ("floods", Manner::Floods),
     ("garbles", Manner::Garbles),
+    ("asks", Manner::Asks),
 ];
 
 /// How much later than its caller is told the work of one that ends late does end.
@@ -68,10 +73,11 @@ fn main() -> ExitCode {
     if set_child_subreaper(Pid::from_raw(1)).is_err() {
         // Then it ends what it has started itself.
     }
-    let agent = Arc::new(Agent::default());
+    let agent = Arc::new(Agent::new(manner == Manner::Asks));
     match (mode.as_str(), prompt.last()) {
         ("adapter", _) => adapter(&agent, manner),
         ("serve", _) => serve::serve(&agent, manner),
+        ("terminal", _) => screen::screen(&agent, manner),
         ("program", Some(prompt)) => program(&agent, manner, prompt),
         _ => return usage(),
     }
@@ -81,7 +87,7 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     let manners = MANNERS.map(|(name, _)| name).join(", ");
     eprintln!(
-        "usage: stop-test-reference adapter MANNER | serve MANNER | program MANNER PROMPT; the manners: {manners}"
+        "usage: stop-test-reference adapter MANNER | terminal MANNER | serve MANNER | program MANNER PROMPT; the manners: {manners}"
     );
     // Exit: 2 is the usual code of a command that cannot be read.
     ExitCode::from(2)
@@ -136,7 +142,7 @@ fn stop(agent: &Agent, manner: Manner, told: &dyn Fn(&str, &[String])) {
         return;
     }
     match manner {
-        Manner::Ends | Manner::Forgets => {
+        Manner::Ends | Manner::Forgets | Manner::Asks => {
             agent.end_all();
             told("stopped", &[]);
         }
@@ -194,7 +200,7 @@ fn on_signals(agent: &Agent, manner: Manner) {
                 // It was asked before, or is done.
             }
             match manner {
-                Manner::Ends | Manner::Forgets => {
+                Manner::Ends | Manner::Forgets | Manner::Asks => {
                     agent.end_all();
                     // Exit: as a shell says it of a signal.
                     process::exit(130);
@@ -202,6 +208,11 @@ fn on_signals(agent: &Agent, manner: Manner) {
                 Manner::Hangs => agent.end_all(),
                 Manner::Crashes => process::abort(),
                 Manner::GoesOn => {}
+                Manner::SaysSo => {
+                    println!("still running: {}", agent.names().join(", "));
+                    // Exit: the same; what it has started is left alive and named.
+                    process::exit(130);
+                }
                 // Exit: the same, with all that it has started left alive.
                 _ => process::exit(130),
             }
