@@ -3,7 +3,7 @@
 A turn is a thread. A stop shuts down each connection for which the turn waits, and each call without a result gets one.
 """
 
-import http.client, json, os, socket, sys, threading
+import contextlib, http.client, json, os, socket, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
@@ -26,9 +26,9 @@ class Turn(threading.Thread):
     def stop(self):
         with self.lock:
             self.stopped.set()
-            for open_one in self.sockets:
-                open_one.shutdown(socket.SHUT_RDWR)
-            self.sockets.clear()
+            for each in self.sockets:
+                with contextlib.suppress(OSError):  # The other side was first.
+                    each.shutdown(socket.SHUT_RDWR)
 
     def post(self, url, body, read):
         """Posts this, and returns what `read` makes of the answer. A stop ends the wait with an error."""
@@ -45,8 +45,7 @@ class Turn(threading.Thread):
             return read(connection.getresponse())
         finally:
             with self.lock:
-                if own in self.sockets:
-                    self.sockets.remove(own)
+                self.sockets.remove(own)
             connection.close()
 
     def ask(self):

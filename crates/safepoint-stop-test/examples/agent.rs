@@ -104,7 +104,8 @@ async fn ask(history: &[Value]) -> Result<Value> {
         match answer.status().as_u16() {
             200 => break answer,
             429 => {
-                let after = answer.headers().get("retry-after").and_then(|after| after.to_str().ok()?.parse().ok());
+                let after =
+                    answer.headers().get("retry-after").and_then(|after| after.to_str().ok()?.parse().ok());
                 sleep(Duration::from_secs(after.unwrap_or(1))).await;
             }
             status => return Err(format!("the model says {status}").into()),
@@ -117,7 +118,9 @@ async fn ask(history: &[Value]) -> Result<Value> {
             let line: Vec<u8> = bytes.drain(..=end).collect();
             match String::from_utf8(line)?.strip_prefix("data:").map(str::trim) {
                 Some("[DONE]") => return Ok(message(text, calls)),
-                Some(data) => add(&serde_json::from_str::<Value>(data)?["choices"][0]["delta"], &mut text, &mut calls),
+                Some(data) => {
+                    add(&serde_json::from_str::<Value>(data)?["choices"][0]["delta"], &mut text, &mut calls)
+                }
                 None => {}
             }
         }
@@ -153,7 +156,8 @@ fn message(text: String, calls: Vec<[String; 3]>) -> Value {
 /// Runs a call of the tool, and returns its result.
 async fn run(call: &Value) -> Value {
     let function = &call["function"];
-    let [name, arguments] = [&function["name"], &function["arguments"]].map(|text| text.as_str().unwrap_or_default());
+    let [name, arguments] =
+        [&function["name"], &function["arguments"]].map(|text| text.as_str().unwrap_or_default());
     let answered = async {
         let url = format!("{}/{name}", env::var("STOP_TEST_TOOLS")?);
         let bytes = post(url, arguments.to_owned()).await?.bytes().await?;
