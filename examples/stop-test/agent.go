@@ -1,11 +1,10 @@
-// An agent that can be stopped, with the protocol of `stop-test`: Go, nothing beyond its standard library.
+// An agent that can be stopped, with the protocol of `stop-test`: Go 1.22, nothing beyond its standard library.
 //
 // A stop cancels the context of the turn. Each request has that context and closes its connection, and each call without a result gets one.
 package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,23 +17,21 @@ import (
 	"time"
 )
 
-type Function struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
-type Call struct {
-	Index    int      `json:"index"`
-	ID       string   `json:"id"`
-	Type     string   `json:"type"`
-	Function Function `json:"function"`
-}
-
 type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
 	Calls   []Call `json:"tool_calls,omitempty"`
 	CallID  string `json:"tool_call_id,omitempty"`
+}
+
+type Call struct {
+	Index    int    `json:"index"`
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
 }
 
 const tools = `[{"type": "function", "function": {"name": "work", "description": "Works.",
@@ -44,87 +41,77 @@ var history []Message
 
 func tell(line any) { json.NewEncoder(os.Stdout).Encode(line) }
 
-func post(ctx context.Context, url string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, "POST", url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
+// post asks again as long as the other side is busy.
+func post(ctx context.Context, url, body string) (*http.Response, error) {
+	for {
+		request, err := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+os.Getenv("OPENAI_API_KEY"))
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil || answer.StatusCode != http.StatusTooManyRequests {
+			return answer, err
+		}
+		answer.Body.Close()
+		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
+		select {
+		case <-time.After(time.Duration(max(seconds, 1)) * time.Second):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+os.Getenv("OPENAI_API_KEY"))
-	return http.DefaultClient.Do(request)
 }
 
 // ask streams one answer of the model, and returns it as a message.
 func ask(ctx context.Context) (message Message, err error) {
 	body, _ := json.Marshal(map[string]any{"model": "m", "stream": true, "messages": history, "tools": json.RawMessage(tools)})
-	answer, err := post(ctx, os.Getenv("OPENAI_BASE_URL")+"/chat/completions", body)
+	answer, err := post(ctx, os.Getenv("OPENAI_BASE_URL")+"/chat/completions", string(body))
 	if err != nil {
 		return message, err
 	}
 	defer answer.Body.Close()
-	if answer.StatusCode == http.StatusTooManyRequests {
-		seconds, _ := strconv.Atoi(answer.Header.Get("Retry-After"))
-		select {
-		case <-time.After(time.Duration(max(seconds, 1)) * time.Second):
-			return ask(ctx)
-		case <-ctx.Done():
-			return message, ctx.Err()
-		}
-	}
-	if answer.StatusCode != http.StatusOK {
-		why, _ := io.ReadAll(answer.Body)
-		return message, fmt.Errorf("the model says %s: %s", answer.Status, why)
-	}
 	message.Role = "assistant"
 	lines := bufio.NewScanner(answer.Body)
-	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		data, isData := strings.CutPrefix(lines.Text(), "data:")
-		if data = strings.TrimSpace(data); data == "[DONE]" {
-			return message, nil
-		}
 		var event struct{ Choices []struct{ Delta Message } }
-		if !isData || json.Unmarshal([]byte(data), &event) != nil {
+		data := strings.TrimPrefix(lines.Text(), "data: ")
+		if data == "[DONE]" {
+			return message, nil
+		} else if json.Unmarshal([]byte(data), &event) != nil || len(event.Choices) == 0 {
 			continue
 		}
-		for _, choice := range event.Choices {
-			message.add(choice.Delta)
+		delta := event.Choices[0].Delta
+		message.Content += delta.Content
+		for _, piece := range delta.Calls {
+			for len(message.Calls) <= piece.Index {
+				message.Calls = append(message.Calls, Call{Index: len(message.Calls), Type: "function"})
+			}
+			call := &message.Calls[piece.Index]
+			call.ID += piece.ID
+			call.Function.Name += piece.Function.Name
+			call.Function.Arguments += piece.Function.Arguments
 		}
 	}
-	if err = lines.Err(); err == nil {
-		err = io.ErrUnexpectedEOF
-	}
-	return message, err
+	return message, fmt.Errorf("the model's answer was cut: %s, %v", answer.Status, lines.Err())
 }
 
-func (message *Message) add(piece Message) {
-	message.Content += piece.Content
-	for _, more := range piece.Calls {
-		for len(message.Calls) <= more.Index {
-			message.Calls = append(message.Calls, Call{Index: len(message.Calls), Type: "function"})
-		}
-		call := &message.Calls[more.Index]
-		call.ID += more.ID
-		call.Function.Name += more.Function.Name
-		call.Function.Arguments += more.Function.Arguments
-	}
-}
-
-// run runs a call of the tool, and returns its result.
+// run runs a call of the tool, and returns its result. A provider refuses a history in which a call has none.
 func run(ctx context.Context, call Call) Message {
-	var text []byte
-	answer, err := post(ctx, os.Getenv("STOP_TEST_TOOLS")+"/"+call.Function.Name, []byte(call.Function.Arguments))
+	result := Message{Role: "tool", Content: "stopped before it was done", CallID: call.ID}
+	answer, err := post(ctx, os.Getenv("STOP_TEST_TOOLS")+"/"+call.Function.Name, call.Function.Arguments)
 	if err == nil {
 		defer answer.Body.Close()
-		text, err = io.ReadAll(answer.Body)
+		var text []byte
+		if text, err = io.ReadAll(answer.Body); err == nil {
+			result.Content = string(text)
+		}
 	}
-	// A provider refuses a history in which a call has no result.
-	if ctx.Err() != nil && err != nil {
-		text = []byte("stopped before it was done")
-	} else if err != nil {
-		text = []byte("it failed: " + err.Error())
+	if err != nil && ctx.Err() == nil {
+		result.Content = "it failed: " + err.Error()
 	}
-	return Message{Role: "tool", Content: string(text), CallID: call.ID}
+	return result
 }
 
 // turn asks the model, and runs what it calls, until it calls nothing.
@@ -134,21 +121,17 @@ func turn(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		history = append(history, message)
-		if len(message.Calls) == 0 {
-			return nil
-		}
 		var calls sync.WaitGroup
 		results := make([]Message, len(message.Calls))
 		for at, call := range message.Calls {
 			calls.Add(1)
-			go func() {
-				defer calls.Done()
-				results[at] = run(ctx, call)
-			}()
+			go func() { results[at] = run(ctx, call); calls.Done() }()
 		}
 		calls.Wait()
-		history = append(history, results...)
+		history = append(append(history, message), results...)
+		if len(results) == 0 {
+			return nil
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ pub use door::Target;
 pub use facts::{Facts, Next, Work, WorkEnd, WorkKind};
 pub use guard::Guard;
 pub use judge::{Judged, VerdictLimits, judge};
-#[cfg(feature = "schema")]
+#[cfg(any(test, feature = "schema"))]
 pub use report::report_schema;
 pub use report::{Report, Row};
 pub use scenario::{CONTROL, SCENARIOS, Scenario, StopMoment, UNPLAYED};

@@ -14,7 +14,7 @@ mod page;
 mod schema;
 mod terminal;
 
-#[cfg(feature = "schema")]
+#[cfg(any(test, feature = "schema"))]
 pub use schema::report_schema;
 
 /// All rows of one target.

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use safepoint_testkit::skipped::skipped;
+use safepoint_testkit::skipped;
 
 const GUIDE: &str = include_str!("../../../docs/guides/stop-test.md");
 const AGENT: &str = include_str!("../../../examples/stop-test/agent.py");
@@ -20,7 +20,7 @@ const OTHERS: [&str; 4] = [
 ];
 
 /// Flags in the guide that are another program's.
-const OF_OTHERS: [&str; 4] = ["--acp", "--git", "--path", "--print"];
+const OF_OTHERS: [&str; 5] = ["--acp", "--git", "--locked", "--path", "--print"];
 
 fn stop_test(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stop-test")).args(args).output().expect("the test can be started")

@@ -1,11 +1,11 @@
-//! The golden lines of all that is written as JSON: `Report`, `Row`, `Scenario`, `StopMoment`, `Trial`, `Facts`, `Work`, `WorkKind`, `WorkEnd`,
-//! `Next`, `Claims`, `Said`, `Judged`, `VerdictLimits`, `Verdict`.
+//! The golden lines of all that is written as JSON: `Report`, `Row`, `WrittenTrial`, `Scenario`, `StopMoment`, `Trial`, `Facts`, `Work`,
+//! `WorkKind`, `WorkEnd`, `Next`, `Claims`, `Said`, `Judged`, `VerdictLimits`, `Verdict`.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{schema::report_schema, *};
+use super::*;
 use crate::{
     claims::{Claims, Said},
     facts::{Facts, Next, Work, WorkEnd, WorkKind},
