@@ -28,7 +28,7 @@ struct Agent {
 const AGENTS: [Agent; 5] = [
     Agent { language: "Python", look: look_for_python, build: build_python },
     Agent { language: "TypeScript", look: look_for_typescript, build: build_typescript },
-    Agent { language: "Go", look: |_| runs("go", &["version"]), build: build_go },
+    Agent { language: "Go", look: look_for_go, build: build_go },
     Agent { language: "Java", look: |_| runs("javac", &["--release", "17", "-version"]), build: build_java },
     Agent { language: "Rust", look: |_| Ok(()), build: build_rust },
 ];
@@ -143,6 +143,21 @@ fn build_typescript(cache: &Path) -> anyhow::Result<String> {
     Ok(format!("{program} {}", cache.join("out/agent.js").display()))
 }
 
+fn look_for_go(_: &Path) -> Result<(), Absent> {
+    let output = Command::new("go").args(["env", "GOVERSION"]).output();
+    let output = output.map_err(|error| Absent(format!("go could not be started: {error}")))?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    if is_new_enough(version.trim()) { Ok(()) } else { Err(Absent(format!("go is {version}, and not 1.22"))) }
+}
+
+/// Whether this version of Go has what the agent uses: 1.22, or any later one.
+fn is_new_enough(version: &str) -> bool {
+    const OLDEST: u32 = 22;
+    let minor =
+        version.strip_prefix("go1.").and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+    minor.and_then(|minor| minor.parse().ok()).is_some_and(|minor: u32| minor >= OLDEST)
+}
+
 fn build_go(cache: &Path) -> anyhow::Result<String> {
     let program = cache.join("agent");
     compiled(Command::new("go").args(["build", "-o"]).arg(&program).arg("agent.go").current_dir(place()))?;
@@ -182,6 +197,12 @@ mod tests {
 
     fn row(name: &str, trial: &Value) -> Value {
         json!({"scenario": {"name": name}, "trials": [trial]})
+    }
+
+    #[test]
+    fn a_go_that_is_too_old_is_none() {
+        assert!(is_new_enough("go1.22") && is_new_enough("go1.26.8") && is_new_enough("go1.23rc1"));
+        assert!(!is_new_enough("go1.19.8") && !is_new_enough(""));
     }
 
     /// S15.15: an agent that is worse than `ends` in one scenario, or cannot be brought to it, fails with its name.
