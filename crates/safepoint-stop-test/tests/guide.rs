@@ -26,7 +26,7 @@ fn stop_test(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stop-test")).args(args).output().expect("the test can be started")
 }
 
-/// S15.15: the guide shows one agent whole, as its file has it, and links those in the other languages.
+/// S15.18: the guide shows one agent whole, as its file has it, and links those in the other languages.
 #[test]
 fn the_guide_shows_its_agent_as_the_file_has_it() {
     assert!(GUIDE.contains(&format!("\n```python\n{AGENT}```\n")), "the guide's block is not the file");
@@ -37,7 +37,7 @@ fn the_guide_shows_its_agent_as_the_file_has_it() {
     }
 }
 
-/// S15.15: the agent of the guide ends, and its next message is accepted with a result of each call.
+/// S15.18: the agent of the guide ends, and its next message is accepted with a result of each call.
 #[test]
 fn the_guide_s_agent_ends_all_that_it_had_begun() {
     let looked =
@@ -60,7 +60,7 @@ fn the_guide_s_agent_ends_all_that_it_had_begun() {
     );
 }
 
-/// S15.16: the guide, with its workflow for the CI of others, names only flags that the program has.
+/// S15.19: the guide, with its workflow for the CI of others, names only flags that the program has.
 #[test]
 fn the_guide_names_only_flags_that_there_are() {
     let help = stop_test(&["--help"]);

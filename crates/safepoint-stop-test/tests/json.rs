@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// S15.14: what is written of a verdict, and of what cannot be expressed, fits the published schema.
+/// S15.17: what is written of a verdict, and of what cannot be expressed, fits the published schema.
 #[test]
 fn what_the_program_writes_fits_the_published_schema() {
     const NAME: &str = "schema:///report";

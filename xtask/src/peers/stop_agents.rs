@@ -205,7 +205,7 @@ mod tests {
         assert!(!is_new_enough("go1.19.8") && !is_new_enough(""));
     }
 
-    /// S15.15: an agent that is worse than `ends` in one scenario, or cannot be brought to it, fails with its name.
+    /// S15.18: an agent that is worse than `ends` in one scenario, or cannot be brought to it, fails with its name.
     #[test]
     fn each_scenario_is_expected_to_end() {
         let ends = json!({"judged": {"judged": {"verdict": "ends"}}});

@@ -156,7 +156,7 @@ fn misfit(value: &Value) -> Option<String> {
     schemas.validate(value, schema).err().map(|error| error.to_string())
 }
 
-/// S15.14: the published schema is the one that is made of the types.
+/// S15.17: the published schema is the one that is made of the types.
 #[test]
 fn the_published_schema_is_made_of_the_types() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/stop-test.json");
@@ -167,7 +167,7 @@ fn the_published_schema_is_made_of_the_types() {
     assert_eq!(published, report_schema(), "write it anew with {}=1", safepoint_golden::WRITE);
 }
 
-/// S15.14: a report fits the schema, with each word that stands for one of several; a field or a word that the schema does not name
+/// S15.17: a report fits the schema, with each word that stands for one of several; a field or a word that the schema does not name
 /// does not fit it.
 #[test]
 fn what_is_written_fits_the_schema_and_nothing_else_does() {
