@@ -21,6 +21,7 @@ mod scenarios;
 mod sdks;
 mod server;
 mod serving;
+mod stop_agents;
 mod stops;
 
 use std::{
@@ -142,7 +143,10 @@ impl Tally {
 
 type Kind = (&'static str, fn(&Path, &mut Tally, &Wanted) -> anyhow::Result<()>);
 
-const KINDS: [Kind; 14] = [
+/// The kind that needs no binary of ours.
+const AGENTS: &str = "stop-agents";
+
+const KINDS: [Kind; 15] = [
     ("models", |binary, tally, _| models(binary, tally)),
     ("mcp", |binary, tally, _| mcp::peers(binary, tally)),
     ("sdks", |binary, tally, _| sdks::peers(binary, tally)),
@@ -155,13 +159,14 @@ const KINDS: [Kind; 14] = [
     ("mcp-server", |binary, tally, _| mcp_server::peers(binary, tally)),
     ("editors", |binary, tally, _| editors::peers(binary, tally)),
     ("stops", |binary, tally, _| stops::ours(binary, tally)),
+    (AGENTS, |_, tally, _| stop_agents::peers(tally)),
     ("otel", |binary, tally, _| otel::peers(binary, tally)),
     ("restate", |_, tally, _| restate::peers(tally)),
 ];
 
 /// Runs every scenario that is wanted against every peer, or against those of one kind.
 pub(crate) fn peers(wanted: &Wanted) -> anyhow::Result<()> {
-    let binary = optional::binary()?;
+    let binary = if wanted.only.as_deref() == Some(AGENTS) { PathBuf::new() } else { optional::binary()? };
     let mut tally = Tally::default();
     for (kind, run) in KINDS {
         if wanted.only.as_deref().is_none_or(|only| only == kind) {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// What was said of one stop. Each time counts from the moment in which the stop was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Claims {
     /// When the caller got control back: a call returned, a turn was said to be over, a process ended.
     pub free: Option<Duration>,
@@ -17,6 +18,7 @@ pub struct Claims {
 
 /// What a caller is told when it gets control back. Exhaustive: the judge looks at each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Said {
     /// That it was stopped.

@@ -1,4 +1,11 @@
 //! What was so, whatever anybody says of it.
+//!
+//! ```
+//! use safepoint_stop_test::{Work, WorkEnd, WorkKind};
+//! let shell = Work { kind: WorkKind::Process, name: "sh, 41".into(), words: vec!["41".into()], end: WorkEnd::Never };
+//! assert!(shell.is_named_in("1 process is alive: 41 (sh)"));
+//! assert!(!shell.is_named_in("waited 410 ms"), "a part of a word names nothing");
+//! ```
 
 use std::{fmt, time::Duration};
 
@@ -6,6 +13,7 @@ use serde::Serialize;
 
 /// What was observed of one stop. Each time counts from the moment in which the stop was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Facts {
     /// Each piece of work that was under way at the stop, or began after it.
     pub work: Vec<Work>,
@@ -22,14 +30,8 @@ pub struct Facts {
 }
 
 /// One piece of work.
-///
-/// ```
-/// use safepoint_stop_test::{Work, WorkEnd, WorkKind};
-/// let shell = Work { kind: WorkKind::Process, name: "sh, 41".into(), words: vec!["41".into()], end: WorkEnd::Never };
-/// assert!(shell.is_named_in("1 process is alive: 41 (sh)"));
-/// assert!(!shell.is_named_in("waited 410 ms"), "a part of a word names nothing");
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Work {
     /// What it is.
     pub kind: WorkKind,
@@ -44,6 +46,7 @@ pub struct Work {
 
 /// What is at work for a target. Exhaustive: these can be observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkKind {
     /// A model whose connection is open.
@@ -56,6 +59,7 @@ pub enum WorkKind {
 
 /// How a piece of work ended. Exhaustive: there is no other way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkEnd {
     /// It was cut then.
@@ -68,6 +72,7 @@ pub enum WorkEnd {
 
 /// What became of the message after a stop. Exhaustive: the judge looks at each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Next {
     /// None was sent, for this reason.

@@ -14,6 +14,7 @@ use crate::{
 
 /// The times that are part of what the verdicts mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct VerdictLimits {
     /// By how much what is observed may be later than it was: work that ends this much after its caller was told had ended then.
     pub blur: Duration,
@@ -31,6 +32,7 @@ impl Default for VerdictLimits {
 
 /// A verdict, and what it rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Judged {
     /// The word.
     pub verdict: Verdict,

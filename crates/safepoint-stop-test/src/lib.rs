@@ -19,6 +19,8 @@ pub use door::{RequestFile, ScreenTexts, Target};
 pub use facts::{Facts, Next, Work, WorkEnd, WorkKind};
 pub use guard::Guard;
 pub use judge::{Judged, VerdictLimits, judge};
+#[cfg(any(test, feature = "schema"))]
+pub use report::report_schema;
 pub use report::{Report, Row};
 pub use scenario::{CONTROL, SCENARIOS, Scenario, StopMoment, UNPLAYED};
 pub use stage::StageError;

@@ -10,10 +10,16 @@ use crate::{
 
 mod junit;
 mod page;
+#[cfg(any(test, feature = "schema"))]
+mod schema;
 mod terminal;
+
+#[cfg(any(test, feature = "schema"))]
+pub use schema::report_schema;
 
 /// All rows of one target.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Report {
     /// The target, as it was named.
     pub target: String,
@@ -29,6 +35,7 @@ pub struct Report {
 
 /// One scenario, one way to stop, and all that was repeated of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Row {
     /// The scenario.
     pub scenario: Scenario,
@@ -36,6 +43,7 @@ pub struct Row {
     pub way: String,
     /// Each repetition: what came of it, or why the target could not be brought there.
     #[serde(serialize_with = "trials")]
+    #[cfg_attr(any(test, feature = "schema"), schemars(with = "Vec<WrittenTrial<'static>>"))]
     pub trials: Vec<Result<Trial, StageError>>,
 }
 
@@ -149,19 +157,24 @@ impl fmt::Display for Report {
     }
 }
 
+/// A repetition, as JSON has it.
+#[derive(Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+enum WrittenTrial<'t> {
+    /// What came of it.
+    Judged(&'t Trial),
+    /// Why its door, or the target itself, cannot bring the moment about.
+    NotExpressed(String),
+    /// Why the moment did not come.
+    NotReached(String),
+}
+
 fn trials<S: serde::Serializer>(trials: &[Result<Trial, StageError>], to: S) -> Result<S::Ok, S::Error> {
-    /// A repetition, as JSON has it.
-    #[derive(Serialize)]
-    #[serde(rename_all = "kebab-case")]
-    enum Written<'t> {
-        Judged(&'t Trial),
-        NotExpressed(String),
-        NotReached(String),
-    }
     to.collect_seq(trials.iter().map(|trial| match trial {
-        Ok(trial) => Written::Judged(trial),
-        Err(StageError::NotExpressed(why)) => Written::NotExpressed(why.clone()),
-        Err(error) => Written::NotReached(error.to_string()),
+        Ok(trial) => WrittenTrial::Judged(trial),
+        Err(StageError::NotExpressed(why)) => WrittenTrial::NotExpressed(why.clone()),
+        Err(error) => WrittenTrial::NotReached(error.to_string()),
     }))
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// A moment at which a target is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Scenario {
     /// Its number in the table.
     pub number: u32,
@@ -21,6 +22,7 @@ pub struct Scenario {
 
 /// What is under way when a stop comes. Exhaustive: the stage plays each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StopMoment {
     /// It was asked something, and may not have asked its model yet.

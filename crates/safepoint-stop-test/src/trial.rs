@@ -17,6 +17,7 @@ use crate::{
 
 /// What came of one trial.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct Trial {
     /// What was so.
     pub facts: Facts,

@@ -1,18 +1,19 @@
 //! What a stop really did, as one word.
+//!
+//! ```
+//! use safepoint_stop_test::Verdict;
+//! assert!(Verdict::Ends < Verdict::Lies, "the better one is less");
+//! assert_eq!(Verdict::LetsGo.to_string(), "lets go");
+//! assert_eq!("says-so".parse(), Ok(Verdict::SaysSo));
+//! ```
 
 use std::fmt;
 
 use serde::Serialize;
 
 /// What a stop really did, from best to worst. Exhaustive: each stop is one of these.
-///
-/// ```
-/// use safepoint_stop_test::Verdict;
-/// assert!(Verdict::Ends < Verdict::Lies, "the better one is less");
-/// assert_eq!(Verdict::LetsGo.to_string(), "lets go");
-/// assert_eq!("says-so".parse(), Ok(Verdict::SaysSo));
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// The work had ended when the caller was told so.

@@ -1,5 +1,5 @@
-//! The golden lines of all that is written as JSON: `Report`, `Row`, `Scenario`, `StopMoment`, `Trial`, `Facts`, `Work`, `WorkKind`, `WorkEnd`,
-//! `Next`, `Claims`, `Said`, `Judged`, `VerdictLimits`, `Verdict`.
+//! The golden lines of all that is written as JSON: `Report`, `Row`, `WrittenTrial`, `Scenario`, `StopMoment`, `Trial`, `Facts`, `Work`,
+//! `WorkKind`, `WorkEnd`, `Next`, `Claims`, `Said`, `Judged`, `VerdictLimits`, `Verdict`.
 
 use std::time::Duration;
 
@@ -34,22 +34,27 @@ fn trial() -> Trial {
     Trial { facts, claims, judged }
 }
 
-/// S15.4, S15.5: the JSON of a report, to the last field, and what stands beside a verdict.
-#[test]
-fn a_report_is_written_like_this() {
+/// One with each kind of repetition.
+fn report() -> Report {
     let trials = vec![
         Ok(trial()),
         Err(StageError::NotExpressed("no question".into())),
         Err(StageError::NotReached("it asked its model nothing".into())),
     ];
     let row = Row { scenario: SCENARIOS[6], way: "abort".into(), trials };
-    let report = Report {
+    Report {
         target: "adapter:a".into(),
         version: "1.2.3",
         limits: VerdictLimits::default(),
         rows: vec![row],
         unplayed: vec![(12, "sub-agent", "no door knows")],
-    };
+    }
+}
+
+/// S15.4, S15.5: the JSON of a report, to the last field, and what stands beside a verdict.
+#[test]
+fn a_report_is_written_like_this() {
+    let report = report();
     let because = "said to be stopped after 3 ms; the tool `pay` did not end";
     let expected = json!({
         "target": "adapter:a",
@@ -140,4 +145,51 @@ fn each_word_is_written_like_this() {
     assert_eq!(written(nexts), json!([{"not-sent": "a"}, "accepted", {"refused": "b"}, "silent"]));
     let said = [Said::Stopped, Said::Done, Said::Failed, Said::Nothing];
     assert_eq!(written(said), json!(["stopped", "done", "failed", "nothing"]));
+}
+
+/// Where a value does not fit the schema, if it does not.
+fn misfit(value: &Value) -> Option<String> {
+    const NAME: &str = "schema:///report";
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource(NAME, report_schema()).unwrap();
+    let schema = compiler.compile(NAME, &mut schemas).unwrap();
+    schemas.validate(value, schema).err().map(|error| error.to_string())
+}
+
+/// S15.17: the published schema is the one that is made of the types.
+#[test]
+fn the_published_schema_is_made_of_the_types() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/stop-test.json");
+    if std::env::var_os(safepoint_golden::WRITE).is_some() {
+        std::fs::write(path, serde_json::to_string_pretty(&report_schema()).unwrap() + "\n").unwrap();
+    }
+    let published: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(published, report_schema(), "write it anew with {}=1", safepoint_golden::WRITE);
+}
+
+/// S15.17: a report fits the schema, with each word that stands for one of several; a field or a word that the schema does not name
+/// does not fit it.
+#[test]
+fn what_is_written_fits_the_schema_and_nothing_else_does() {
+    let report = report();
+    assert_eq!(misfit(&written(&report)), None);
+    let facts = |next, end| {
+        let mut trial = trial();
+        (trial.facts.next, trial.facts.work[0].end) = (next, end);
+        let row = Row { trials: vec![Ok(trial)], ..report.rows[0].clone() };
+        written(Report { rows: vec![row], ..report.clone() })
+    };
+    let nexts = [Next::NotSent("a".into()), Next::Accepted, Next::Refused("b".into()), Next::Silent];
+    for (next, end) in
+        nexts.into_iter().zip([WorkEnd::Cut(MS), WorkEnd::Whole(MS), WorkEnd::Never, WorkEnd::Never])
+    {
+        let value = facts(next, end);
+        assert_eq!(misfit(&value), None, "{value}");
+    }
+    let mut beyond = written(&report);
+    beyond["rows"][0]["trials"][0]["judged"]["facts"]["guessed"] = json!(1);
+    assert!(misfit(&beyond).is_some(), "a field without a name");
+    let mut other = written(&report);
+    other["rows"][0]["trials"][0]["judged"]["judged"]["verdict"] = json!("fine");
+    assert!(misfit(&other).is_some(), "a word that is no verdict");
 }
