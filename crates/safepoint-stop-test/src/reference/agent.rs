@@ -19,6 +19,7 @@ const BUSY: Duration = Duration::from_secs(2);
 
 /// The agent.
 pub(crate) struct Agent {
+    /// What it does. Held for one look or one change, also under `question`; no other lock is taken under it.
     working: Mutex<Working>,
     /// Signalled when a question is answered, and when a stop ends the turn that asked it.
     answered: Condvar,

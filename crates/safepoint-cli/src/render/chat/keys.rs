@@ -255,10 +255,6 @@ impl State {
         if !self.questions.is_empty() && !self.input.is_empty() && !self.is_searching() {
             return drop(self.input.take());
         }
-        // A turn that only waits for an answer is at a safe point: its approval is withdrawn.
-        if self.work.is_none() && !self.questions.is_empty() {
-            return self.stop(StopLevel::Now);
-        }
         let is_stopped = self.stop_turn(self.level_of_a_key());
         if !self.escape_typing() && !is_stopped {
             self.escape_idle(now);
@@ -274,8 +270,13 @@ impl State {
         }
     }
 
-    /// Stops the turn at this level; if a stop was asked already, now. Returns whether one is running.
+    /// Stops the turn at this level; if a stop was asked already, now. Returns whether one is running, or waits for an answer.
     pub(crate) fn stop_turn(&mut self, level: StopLevel) -> bool {
+        // A turn that only waits for an answer is at a safe point: its approval is withdrawn.
+        if self.work.is_none() && !self.questions.is_empty() {
+            self.stop(StopLevel::Now);
+            return true;
+        }
         let is_running = self.is_running();
         if is_running {
             self.stop(if self.pending_stop().is_none() { level } else { StopLevel::Now });

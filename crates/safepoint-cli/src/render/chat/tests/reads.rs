@@ -163,6 +163,22 @@ fn esc_empties_the_input_before_it_stops_a_turn_that_asks() {
     assert_eq!(world.state.input.text(), "2", "nothing that was typed is lost");
 }
 
+/// S1.5, S12.51: a turn that only waits for an answer is stopped by each key and command that stops one.
+#[test]
+fn whatever_stops_a_turn_stops_one_that_waits_for_an_answer() {
+    const STOPS: [fn(&mut World) -> Vec<Action>; 3] =
+        [|world| world.tap(KeyCode::Esc), |world| world.control('c'), |world| world.say("/stop")];
+    for (which, stop) in STOPS.iter().enumerate() {
+        let mut world = World::running();
+        world.question();
+        world.ended(ItemOutcome::Suspended(turn(1)));
+        let (survivors, receipt) = (Vec::new(), Arc::new(receipt()));
+        world.hear(SessionEvent::TurnQuiet { turn: turn(1), survivors, receipt });
+        let actions = stop(&mut world);
+        assert!(actions.contains(&Action::Stop(StopLevel::Now)), "{which}: {actions:?}");
+    }
+}
+
 /// S12.51: what Esc takes back at a question is recalled as a message is: blanks alone are nothing.
 #[test]
 fn what_esc_takes_back_at_a_question_is_kept_as_a_sent_message_is() {
