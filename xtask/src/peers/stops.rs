@@ -181,7 +181,8 @@ pub(super) fn ours(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
         let cache = target().join("stops").join(&recipe.id);
         let places = Places { here: &here, cache: &cache, own: binary };
         tally.take(&format!("the stop test of {}", recipe.name), || {
-            let ways: Vec<&str> = recipe.stop.keys().map(String::as_str).collect();
+            let is_for_ci = |way: &&String| recipe.ci.is_empty() || recipe.ci.contains(way);
+            let ways: Vec<&str> = recipe.stop.keys().filter(is_for_ci).map(String::as_str).collect();
             let asked = Asked { target: recipe.target(&places), ways: &ways, times: ONCE };
             let seen = tried(&target().join("debug/stop-test"), &asked, recipe, &places)?;
             let kept = Kept::of(recipe, &seen)?;

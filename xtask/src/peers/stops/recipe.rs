@@ -32,6 +32,9 @@ pub(super) struct Recipe {
     /// The ways that are meant to wait for a boundary: their rows are no verdict on a stop.
     #[serde(default)]
     pub(super) graceful: Vec<String>,
+    /// The ways that CI tries, of a target of ours; all, if none is named.
+    #[serde(default)]
+    pub(super) ci: Vec<String>,
     /// Each way to stop, with the page that says so.
     #[serde(default)]
     pub(super) stop: BTreeMap<String, String>,
