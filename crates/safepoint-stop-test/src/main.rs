@@ -148,19 +148,22 @@ async fn interruptible(args: &Args, guard: &Guard) -> Option<Report> {
     }
 }
 
-/// Waits for what asks a program at a terminal, or under a supervisor, to end.
-async fn interrupted() {
+/// Waits for what asks a program at a terminal, or under a supervisor, to end. It is heard from this call on: a target that is started
+/// later ignores none of these signals, although who started the test may.
+fn interrupted() -> impl Future<Output = ()> {
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let heard = kinds.map(|kind| async move {
-        match signal(kind) {
+    let heard = kinds.map(signal).map(|signals| async move {
+        match signals {
             Ok(mut signals) => signals.recv().await,
             // Then it ends the program as it always does, and the guard ends the rest.
             Err(_) => std::future::pending().await,
         }
     });
     let [interrupt, terminate, hangup] = heard.map(Box::pin);
-    // Any of them says the same.
-    select(interrupt, select(terminate, hangup)).await;
+    async {
+        // Any of them says the same.
+        select(interrupt, select(terminate, hangup)).await;
+    }
 }
 
 /// Plays all that is wanted, and shows how far it is.

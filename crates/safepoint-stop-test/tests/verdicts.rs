@@ -180,6 +180,16 @@ fn a_target_that_writes_garbage_or_floods_is_not_waited_for() {
     assert_each(&seen(&adapter("garbles"), &["--only", "tool"]), &[], "lies");
 }
 
+/// S15.2: a target ignores no signal because who started the test does, as `nohup` and a shell's `&` do.
+#[test]
+fn signals_that_the_test_was_started_without_reach_a_target() {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "trap '' INT HUP; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_stop-test")]);
+    command.arg(program("ends")).args(["--only", "at-once", "--way", "sigint", "--way", "sighup"]);
+    let output = command.args(["--json", "-", "--times", "1"]).output().unwrap();
+    assert_each(&serde_json::from_slice(&output.stdout).unwrap(), &[], "ends");
+}
+
 /// S15.6: the test itself can be stopped, and leaves nothing.
 #[test]
 fn an_interrupted_test_leaves_no_process_and_no_file() {
