@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
+use safepoint_stop_test::RequestFile;
 use safepoint_testkit::skipped;
 
 const GUIDE: &str = include_str!("../../../docs/guides/stop-test.md");
@@ -20,7 +21,7 @@ const OTHERS: [&str; 4] = [
 ];
 
 /// Flags in the guide that are another program's.
-const OF_OTHERS: [&str; 5] = ["--acp", "--git", "--locked", "--path", "--print"];
+const OF_OTHERS: [&str; 6] = ["--acp", "--git", "--locked", "--path", "--print", "--yes"];
 
 fn stop_test(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stop-test")).args(args).output().expect("the test can be started")
@@ -73,6 +74,14 @@ fn the_guide_names_only_flags_that_there_are() {
     for word in ["stop-test", "--require ends", "--junit", "upload-artifact"] {
         assert!(workflow.contains(word), "the workflow has no `{word}`:\n{workflow}");
     }
+}
+
+/// S15.11: the file that the guide shows for an endpoint that streams is right.
+#[test]
+fn the_guide_s_request_file_is_right() {
+    let after = GUIDE.split_once("\n```toml request\n").expect("the guide shows one").1;
+    let file = after.split_once("```").expect("it ends").0;
+    RequestFile::parse(file).unwrap_or_else(|wrong| panic!("{wrong}:\n{file}"));
 }
 
 /// The flags that a text names.
