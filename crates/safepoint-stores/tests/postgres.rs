@@ -15,6 +15,8 @@ mod database;
 mod lost;
 #[path = "postgres/nodes.rs"]
 mod nodes;
+#[path = "postgres/plans.rs"]
+mod plans;
 #[path = "postgres/proxy.rs"]
 mod proxy;
 #[path = "postgres/random.rs"]

@@ -354,8 +354,9 @@ BEGIN
                 at_rest = coalesce(b.rest, s.at_rest), tries = CASE WHEN b.reset THEN 0 ELSE s.tries END,
                 waiting = s.waiting - coalesce(b.waited, 0)
             FROM (SELECT a.*, able.count AS able, able.waited FROM a LEFT JOIN able USING (n)) b
-            WHERE s.id = b.id AND s.epoch = b.epoch AND s.holder = b.node AND s.serial = b.serial AND s.mark = b.old
-                AND coalesce(b.able, 0) = b.count
+            -- By `=` a plan that was made when few sessions were held would look at each that its node holds.
+            WHERE s.id = b.id AND s.holder IS NOT DISTINCT FROM b.node AND s.epoch = b.epoch AND s.serial = b.serial
+                AND s.mark = b.old AND coalesce(b.able, 0) = b.count
             RETURNING s.key, b.n
     ), written AS (
         INSERT INTO records (session, position, path, kind, version, bytes, chain)

@@ -1,0 +1,44 @@
+//! What a statement reads does not depend on what the server believes of its tables: S7.52.
+
+use std::time::Duration;
+
+use futures_util::future::{join_all, try_join_all};
+use safepoint::{
+    raw::store::{Durability, NewSession, Write},
+    store::{NewNode, Store},
+};
+use safepoint_testkit::store_suite::{owner, record};
+
+use super::{
+    cluster::Cluster,
+    support::{open, schema, world},
+};
+
+/// S7.52: where the server last counted when no session was held, an append of many still finds each session by its id, and does not look
+/// at all that the node holds.
+#[tokio::test]
+async fn an_append_looks_at_no_session_but_its_own() {
+    const SESSIONS: u64 = 300;
+    /// Each was held by an update, and is looked at once as the node leaves; no look of an append comes to that.
+    const FEW: u64 = 10 * SESSIONS;
+    let (_, _, outside) = world();
+    let schema = schema();
+    let store = open(&schema, &outside);
+    let server = Cluster::shared().connect().await;
+    let ids = (0..SESSIONS).map(|number| store.create(NewSession::of(format!("s{number}"))));
+    let ids: Vec<_> = try_join_all(ids).await.unwrap().into_iter().map(|row| row.id).collect();
+    server.batch_execute(&format!("VACUUM ANALYZE {schema}.sessions")).await.unwrap();
+    let node = store.join(NewNode::of(owner(1), Duration::from_secs(60))).await.unwrap();
+    let leases = try_join_all(ids.iter().map(|id| store.acquire(id, &node))).await.unwrap();
+    for what in ["one", "two", "three"] {
+        let append = |lease| store.append(lease, vec![Write::Record(record(what))], Durability::Durable);
+        let done = join_all(leases.iter().map(append)).await;
+        assert!(done.iter().all(Result::is_ok), "{done:?}");
+    }
+    drop(leases);
+    store.close();
+    // A connection that is closed has told the server what it has read.
+    let read = "SELECT idx_tup_read FROM pg_stat_all_indexes WHERE schemaname = $1 AND indexrelname = 'sessions_held'";
+    let read: i64 = server.query_one(read, &[&schema]).await.unwrap().get(0);
+    assert!(u64::try_from(read).unwrap() < FEW, "{read} entries were looked at");
+}
