@@ -3,12 +3,14 @@
 use std::{fmt, io, path::PathBuf, str::FromStr};
 
 use futures_util::future::BoxFuture;
+use safepoint_testkit::script::Call;
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::{
     claims::Said,
-    scenario::StopMoment,
+    scenario::{Scenario, StopMoment},
     stage::{StageError, TrialStage},
 };
 
@@ -18,6 +20,7 @@ mod adapter;
 mod endpoint;
 mod http;
 mod lines;
+mod mcp;
 mod process;
 mod program;
 mod request_file;
@@ -30,7 +33,7 @@ pub use request_file::RequestFile;
 pub use terminal::ScreenTexts;
 
 /// A target and the door to it, as it is named on the command line: `program:CMD`, `terminal:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`,
-/// `responses:CMD` or `http:CMD`.
+/// `responses:CMD`, `http:CMD` or `mcp:CMD`.
 ///
 /// ```
 /// use safepoint_stop_test::Target;
@@ -76,9 +79,10 @@ enum DoorKind {
     A2a,
     Responses,
     Http,
+    Mcp,
 }
 
-const DOORS: [(&str, DoorKind); 7] = [
+const DOORS: [(&str, DoorKind); 8] = [
     ("program", DoorKind::Program),
     ("terminal", DoorKind::Terminal),
     ("adapter", DoorKind::Adapter),
@@ -86,9 +90,10 @@ const DOORS: [(&str, DoorKind); 7] = [
     ("a2a", DoorKind::A2a),
     ("responses", DoorKind::Responses),
     ("http", DoorKind::Http),
+    ("mcp", DoorKind::Mcp),
 ];
 
-const FORMS: &str = "a target is `program:CMD`, `terminal:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`, `responses:CMD` or `http:CMD`";
+const FORMS: &str = "a target is `program:CMD`, `terminal:CMD`, `adapter:CMD`, `acp:CMD`, `a2a:CMD`, `responses:CMD`, `http:CMD` or `mcp:CMD`";
 
 impl Setting {
     /// An empty folder for a trial.
@@ -117,8 +122,22 @@ impl Told {
     }
 }
 
+/// What a caller calls itself of a target that asks no model.
+pub(crate) trait CalledTools: Send {
+    /// Its tools, as a request to a model has them.
+    fn offered(&self) -> &Value;
+
+    /// Makes these calls at once; the other one is the next message.
+    fn call<'a>(&'a mut self, calls: &'a [Call], later: Option<Call>) -> BoxFuture<'a, ()>;
+}
+
 /// A target that was started.
 pub(crate) trait Started: Send {
+    /// Its tools, if it asks no model.
+    fn tools(&mut self) -> Option<&mut dyn CalledTools> {
+        None
+    }
+
     /// Asks it to stop in this way.
     fn stop<'a>(&'a mut self, way: &'a str) -> BoxFuture<'a, Result<(), StageError>>;
 
@@ -223,12 +242,14 @@ impl Target {
     pub async fn ways(&self) -> Result<Vec<String>, StageError> {
         let owned = |ways: &[&str]| ways.iter().map(|way| (*way).to_owned()).collect();
         let stage = self.stage().await?;
-        if self.door == DoorKind::Adapter {
-            return Ok(adapter::Adapter::open(&self.command, &stage).await?.ways());
+        match self.door {
+            DoorKind::Adapter => return Ok(adapter::Adapter::open(&self.command, &stage).await?.ways()),
+            DoorKind::Mcp => return Ok(mcp::Mcp::start((&self.command, ""), &stage).await?.ways()),
+            _ => {}
         }
         drop(self.start(&stage, (StopMoment::HeadersAwaited, "")).await?);
         Ok(match self.door {
-            DoorKind::Program | DoorKind::Adapter => program::ways(),
+            DoorKind::Program | DoorKind::Adapter | DoorKind::Mcp => program::ways(),
             DoorKind::Terminal => owned(&terminal::WAYS),
             DoorKind::Acp => owned(&acp::WAYS),
             DoorKind::A2a => owned(&a2a::WAYS),
@@ -237,9 +258,13 @@ impl Target {
         })
     }
 
-    /// Why its door cannot bring this moment about, if it cannot.
-    pub(crate) fn lacks(&self, moment: StopMoment) -> Option<&'static str> {
-        match (self.door, moment) {
+    /// Why its door cannot bring this scenario about, if it cannot.
+    pub(crate) fn lacks(&self, scenario: &Scenario) -> Option<&'static str> {
+        match (self.door, scenario.moment) {
+            // To stop a call twice needs no stream.
+            (DoorKind::Mcp, moment) if moment.needs_a_model() && scenario.stops < 2 => {
+                Some("a server of tools asks no model")
+            }
             (DoorKind::Acp, StopMoment::Question) => None,
             (DoorKind::Terminal, StopMoment::Question) => self
                 .setting
@@ -283,6 +308,7 @@ impl Target {
             DoorKind::Acp => Box::new(acp::Acp::start(line, stage, moment == StopMoment::Question).await?),
             DoorKind::A2a => Box::new(a2a::A2a::start(line, stage, headers).await?),
             DoorKind::Responses => Box::new(responses::Responses::start((line, way), stage, headers).await?),
+            DoorKind::Mcp => Box::new(mcp::Mcp::start((line, way), stage).await?),
             DoorKind::Http => {
                 Box::new(endpoint::Endpoint::start(line, stage, (request.as_ref(), headers)).await?)
             }

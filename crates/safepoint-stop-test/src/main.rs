@@ -20,7 +20,7 @@ use tokio::signal::unix::{SignalKind, signal};
 struct Args {
     /// `program:CMD`, a command that answers the prompt that is its last argument; `terminal:CMD`, a program with a screen;
     /// `acp:CMD`, an agent of the Agent Client Protocol; `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `responses:CMD`, one
-    /// of OpenAI's Responses; `http:CMD`, any endpoint that streams, asked as `--request` says; `adapter:CMD`, a library, by a small
+    /// of OpenAI's Responses; `http:CMD`, any endpoint that streams, asked as `--request` says; `mcp:CMD`, a server of tools; `adapter:CMD`, a library, by a small
     /// program.
     target: Target,
     /// Only this scenario, by its name or number; may be said again.

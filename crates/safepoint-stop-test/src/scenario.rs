@@ -53,6 +53,27 @@ pub enum StopMoment {
     AfterEnd,
 }
 
+impl StopMoment {
+    /// Whether it is one of a model's answer.
+    pub(crate) fn needs_a_model(self) -> bool {
+        match self {
+            Self::HeadersAwaited
+            | Self::StreamSilent
+            | Self::StreamDrips
+            | Self::InArguments
+            | Self::Retry => true,
+            Self::AtOnce
+            | Self::Tool
+            | Self::ToolDeaf
+            | Self::Command
+            | Self::CommandApart
+            | Self::OneOfThree
+            | Self::Question
+            | Self::AfterEnd => false,
+        }
+    }
+}
+
 /// The scenario without a stop.
 pub const CONTROL: &str = "control";
 

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    door::Setting,
+    door::{CalledTools, Setting},
     facts::{Next, Work, WorkEnd, WorkKind},
     scenario::StopMoment,
 };
@@ -33,9 +33,9 @@ mod processes;
 mod work;
 
 pub use error::StageError;
-pub(crate) use processes::end_all;
+pub(crate) use {asked::AskedWork, processes::end_all};
 
-use asked::{AskedWork, BegunWork};
+use asked::BegunWork;
 use error::{not_expressed, not_reached};
 use home::Home;
 use processes::WatchedProcess;
@@ -70,6 +70,8 @@ pub(crate) struct TrialStage {
     home: Home,
     /// How many requests had come when the moment was there.
     before: usize,
+    /// Whether the test calls its tools, and it asks no model.
+    is_called: bool,
     /// What ran before the stop, by a word that the next request must have.
     ran: Option<&'static str>,
     processes: Vec<WatchedProcess>,
@@ -101,7 +103,17 @@ impl TrialStage {
             Some(if setting.is_toolless { server.gate() } else { server.gate_for(is_of_a_conversation) });
         let own = own_variables(&server, &tools, folder.path());
         let home = Home::build(&folder.path().join("home"), setting, own).map_err(unbuilt)?;
-        Ok(Self { server, tools, gate, folder, home, before: 0, ran: None, processes: Vec::new() })
+        Ok(Self {
+            server,
+            tools,
+            gate,
+            folder,
+            home,
+            before: 0,
+            is_called: false,
+            ran: None,
+            processes: Vec::new(),
+        })
     }
 
     fn folder(&self) -> &Path {
@@ -123,15 +135,44 @@ impl TrialStage {
         &self.home.variables
     }
 
-    /// Brings the target to the moment.
+    /// Makes the calls of a server that asks no model which bring it to the moment.
+    ///
+    /// # Errors
+    /// Which tool it does not offer.
+    pub(crate) async fn call(
+        &mut self,
+        moment: StopMoment,
+        server: &mut dyn CalledTools,
+    ) -> Result<AskedWork, StageError> {
+        let work =
+            |moment| AskedWork::of_server(moment, server.offered(), (self.folder(), &self.tools.url()));
+        let (asked, later) = (work(moment).map_err(not_expressed)?, work(StopMoment::AfterEnd));
+        let later = later.ok().and_then(|later| later.reply.calls.into_iter().next());
+        self.gate = None;
+        server.call(&asked.reply.calls, later).await;
+        Ok(asked)
+    }
+
+    /// Brings the target to the moment; one that was called is asked nothing more.
     ///
     /// # Errors
     /// What the target did not do.
-    pub(crate) async fn reach(&mut self, moment: StopMoment) -> Result<Scene, StageError> {
+    pub(crate) async fn reach(
+        &mut self,
+        moment: StopMoment,
+        called: Option<AskedWork>,
+    ) -> Result<Scene, StageError> {
+        self.is_called = called.is_some();
+        let still = Scene { gate: None, drips: false, pieces: 0 };
         if moment == StopMoment::AtOnce {
             self.is_reached();
             // What it asks nevertheless, its model leaves without an answer.
-            return Ok(Scene { gate: None, drips: false, pieces: 0 });
+            return Ok(still);
+        }
+        if let Some(asked) = called {
+            self.begun(&asked).await?;
+            self.is_reached();
+            return Ok(still);
         }
         let waits = self.gate.as_mut().expect("a stage is brought to one moment").request();
         let Ok(request) = timeout(PATIENCE, waits).await else { return Err(self.unasked()) };
@@ -224,7 +265,7 @@ impl TrialStage {
                 |enough: fn(&BegunWork) -> usize| seen.iter().all(|(begun, wanted)| *begun >= enough(wanted));
             let is_late = began.elapsed() > ONE_BY_ONE;
             if are(|wanted| wanted.most) || is_late && are(|wanted| wanted.least) {
-                self.processes = processes.into_iter().map(WatchedProcess::of).collect();
+                self.look();
                 join_all(self.tools.calls().iter().take(asked.released).map(ServedCall::ended)).await;
                 return Ok(());
             }
@@ -240,8 +281,19 @@ impl TrialStage {
         }
     }
 
-    /// What was never asked of its model is answered like any other message from here on.
+    /// Watches what has begun since it was looked before.
+    fn look(&mut self) {
+        let seen = processes::of(self.folder());
+        let new = seen.into_iter().filter(|seen| !self.processes.iter().any(|known| known.is(seen)));
+        let new: Vec<WatchedProcess> = new.map(WatchedProcess::of).collect();
+        self.processes.extend(new);
+    }
+
+    /// What was never asked of its model is answered like any other message from here on, and no tool waits any more.
     pub(crate) fn let_go(&mut self) {
+        if self.is_called {
+            self.tools.release(usize::MAX);
+        }
         if let Some(mut gate) = self.gate.take().filter(|_| self.requests() == self.before) {
             tokio::spawn(async move {
                 gate.request().await;
@@ -256,6 +308,7 @@ impl TrialStage {
     /// # Cancel safety
     /// Nothing is lost: what has ended is known.
     pub(crate) async fn quiet(&mut self) {
+        self.look();
         let ends = |exchange: Exchange| async move {
             // Either leads to the same look at what became of it.
             select(Box::pin(exchange.peer_closed()), Box::pin(exchange.completed())).await;
@@ -269,6 +322,7 @@ impl TrialStage {
 
     /// All work that was under way at the stop or began after it, as it is now.
     pub(crate) async fn work(&mut self, stop: Instant) -> Vec<Work> {
+        self.look();
         let mut work: Vec<Work> =
             self.server.requests().iter().filter_map(|exchange| of_model(exchange, stop)).collect();
         work.extend(self.tools.calls().iter().filter_map(|call| of_tool(call, stop)));
@@ -288,6 +342,9 @@ impl TrialStage {
 
     /// What became of a message after the stop, which was answered or was not. `asked` were the requests before it.
     pub(crate) fn next(&self, asked: usize, is_answered: bool) -> Next {
+        if self.is_called {
+            return if is_answered { Next::Accepted } else { Next::Silent };
+        }
         let later = self.server.requests().into_iter().skip(asked);
         let mut later = later.filter(|exchange| has_text(&exchange.body)).peekable();
         let Some(last) = later.peek().cloned() else { return Next::Silent };

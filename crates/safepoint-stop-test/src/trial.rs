@@ -48,7 +48,7 @@ pub async fn play(
     way: &str,
     limits: &VerdictLimits,
 ) -> Result<Trial, StageError> {
-    if let Some(why) = target.lacks(scenario.moment) {
+    if let Some(why) = target.lacks(scenario) {
         return Err(StageError::NotExpressed(why.to_owned()));
     }
     let mut stage = target.stage().await?;
@@ -99,7 +99,11 @@ async fn reach(
     started: &mut dyn Started,
     moment: StopMoment,
 ) -> Result<Scene, StageError> {
-    let reached = stage.reach(moment);
+    let called = match started.tools() {
+        Some(server) => Some(stage.call(moment, server).await?),
+        None => None,
+    };
+    let reached = stage.reach(moment, called);
     if moment == StopMoment::AtOnce {
         return reached.await;
     }

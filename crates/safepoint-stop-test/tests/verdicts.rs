@@ -13,6 +13,9 @@ use serde_json::Value;
 #[path = "verdicts/servers.rs"]
 mod servers;
 
+#[path = "verdicts/tools.rs"]
+mod tools;
+
 /// Runs the test against a reference agent, and returns what it saw as JSON.
 fn seen(target: &str, args: &[&str]) -> Value {
     let output = run(target, &[args, &["--json", "-", "--times", "1"]].concat());

@@ -147,6 +147,14 @@ impl Agent {
         None
     }
 
+    /// Runs one call of a caller; its output, and none if it was stopped.
+    pub(crate) fn called(&self, turn: u64, name: &str, arguments: &Value) -> Option<String> {
+        let call =
+            AskedCall { name: name.to_owned(), arguments: arguments.to_string(), ..AskedCall::default() };
+        let output = self.run(turn, &call);
+        (self.lock().turn == turn).then_some(output)
+    }
+
     fn run(&self, turn: u64, call: &AskedCall) -> String {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         if call.name == "sh" {

@@ -1,5 +1,5 @@
-//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, `terminal MANNER`, `serve MANNER`, or
-//! `program MANNER PROMPT`.
+//! A small agent whose stop has a known verdict: `stop-test-reference adapter MANNER`, `terminal MANNER`, `serve MANNER`, `tools MANNER`,
+//! or `program MANNER PROMPT`.
 //!
 //! It proves that the judge can say each word: an instrument that cannot say *lies* proves nothing by saying *ends*.
 
@@ -22,6 +22,7 @@ mod agent;
 mod processes;
 mod screen;
 mod serve;
+mod tools;
 
 /// How it stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
     let agent = Arc::new(Agent::new(manner == Manner::Asks));
     match (mode.as_str(), prompt.last()) {
         ("adapter", _) => adapter(&agent, manner),
+        ("tools", _) => tools::tools(&agent, manner),
         ("serve", _) => serve::serve(&agent, manner),
         ("terminal", _) => screen::screen(&agent, manner),
         ("program", Some(prompt)) => program(&agent, manner, prompt),
@@ -87,7 +89,7 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     let manners = MANNERS.map(|(name, _)| name).join(", ");
     eprintln!(
-        "usage: stop-test-reference adapter MANNER | terminal MANNER | serve MANNER | program MANNER PROMPT; the manners: {manners}"
+        "usage: stop-test-reference adapter MANNER | terminal MANNER | serve MANNER | tools MANNER | program MANNER PROMPT; the manners: {manners}"
     );
     // Exit: 2 is the usual code of a command that cannot be read.
     ExitCode::from(2)

@@ -23,7 +23,10 @@ pub(super) struct CommandTool {
     more: Vec<(String, Value)>,
 }
 
-/// What such a tool calls its command.
+/// What a tool that fetches an address calls it.
+const ADDRESSES: [&str; 2] = ["url", "uri"];
+
+/// What a tool that runs a command calls it.
 const ARGUMENTS: [&str; 5] = ["command", "cmd", "commands", "script", "line"];
 
 impl CommandTool {
@@ -95,7 +98,7 @@ pub(super) fn history(body: &Value) -> String {
 }
 
 /// What the model asks for so that a moment comes, and what is under way then.
-pub(super) struct AskedWork {
+pub(crate) struct AskedWork {
     pub(super) reply: Reply,
     /// Commands that run then, and calls of the stage's own tools that have begun.
     pub(super) commands: BegunWork,
@@ -154,6 +157,54 @@ impl AskedWork {
             },
             _ => Ok(Self::commands(&tool.ok_or(NO_COMMANDS)?, &[waits(folder)], BegunWork::all(1))),
         }
+    }
+
+    /// What is called of a server that offers these tools itself. One that fetches an address fetches one of the stage's own.
+    ///
+    /// # Errors
+    /// Which tool it does not offer.
+    pub(super) fn of_server(
+        moment: StopMoment,
+        offered: &Value,
+        (folder, tools): (&Path, &str),
+    ) -> Result<Self, &'static str> {
+        let moment = match moment {
+            // Whatever works is stopped at once, or twice.
+            StopMoment::AtOnce | StopMoment::StreamSilent | StopMoment::StreamDrips => {
+                let is_command = CommandTool::of(offered).is_some();
+                if is_command { StopMoment::Command } else { StopMoment::Tool }
+            }
+            moment => moment,
+        };
+        let lacks = match moment {
+            StopMoment::Tool | StopMoment::OneOfThree | StopMoment::AfterEnd => {
+                "it offers no tool that fetches an address, and none of the test's own"
+            }
+            StopMoment::ToolDeaf => "it offers no tool of the test's own",
+            _ => "it offers no tool that runs a command",
+        };
+        let asked = Self::of(moment, offered, folder).ok();
+        asked.or_else(|| Self::fetches(moment, offered, tools)).ok_or(lacks)
+    }
+
+    /// The same by a tool that fetches an address.
+    fn fetches(moment: StopMoment, offered: &Value, tools: &str) -> Option<Self> {
+        let (number, calls, released) = match moment {
+            StopMoment::Tool => (1, BegunWork::all(1), 0),
+            StopMoment::OneOfThree => (3, BegunWork { least: 2, most: 3 }, 1),
+            // It may fetch more than it is asked to, such as what robots may fetch.
+            StopMoment::AfterEnd => (1, BegunWork::NONE, usize::MAX),
+            _ => return None,
+        };
+        let tools_offered = declared(offered);
+        let (name, argument) = tools_offered.iter().find_map(|tool| {
+            let of = tool["input_schema"]["properties"].as_object()?;
+            let argument = ADDRESSES.into_iter().find(|name| of.contains_key(*name))?;
+            Some((tool["name"].as_str()?, argument))
+        })?;
+        let ask = |reply: Reply, _| reply.and_call(name, json!({ argument: format!("{tools}/{TOOL}") }));
+        let reply = (0..number).fold(Reply::default(), ask);
+        Some(Self { reply, commands: BegunWork::NONE, calls, released, word: TOOL })
     }
 
     fn calls(request: &Value, name: &'static str, calls: usize) -> Result<Self, &'static str> {

@@ -26,12 +26,14 @@ pub(super) struct SeenProcess {
     pid: i32,
     /// When it began, by the kernel: a later process with its number has another one.
     start: u64,
+    parent: i32,
     line: String,
 }
 
 /// A process that is watched until it is gone.
 pub(super) struct WatchedProcess {
     pid: i32,
+    start: u64,
     name: String,
     task: Option<JoinHandle<Instant>>,
     ended: Option<Instant>,
@@ -41,7 +43,12 @@ impl WatchedProcess {
     pub(super) fn of(seen: SeenProcess) -> Self {
         let apart = if is_apart(&seen.line) { " in another session" } else { "" };
         let name = format!("command{apart}, {}", seen.pid);
-        Self { pid: seen.pid, name, task: Some(tokio::spawn(gone(seen))), ended: None }
+        Self { pid: seen.pid, start: seen.start, name, task: Some(tokio::spawn(gone(seen))), ended: None }
+    }
+
+    /// Whether it is this one.
+    pub(super) fn is(&self, seen: &SeenProcess) -> bool {
+        self.pid == seen.pid && self.start == seen.start
     }
 
     pub(super) fn pid(&self) -> i32 {
@@ -91,7 +98,13 @@ pub(super) fn of(folder: &Path) -> Vec<SeenProcess> {
         .filter_map(|pid| Some((pid, line(pid)?)))
         .filter(|(_, line)| is_a_command(line, &mark))
         .filter_map(seen)
+        .filter(|seen| !is_a_fork(seen))
         .collect()
+}
+
+/// Whether this is what a shell has forked and is about to be something else: it still has its parent's line.
+fn is_a_fork(seen: &SeenProcess) -> bool {
+    line(seen.parent).is_some_and(|line| line == seen.line)
 }
 
 /// Whether this is a shell of a command itself, and neither what starts that shell nor one that holds it in an argument of its own.
@@ -100,7 +113,8 @@ fn is_a_command(line: &str, mark: &str) -> bool {
 }
 
 fn seen((pid, line): (i32, String)) -> Option<SeenProcess> {
-    Some(SeenProcess { pid, start: start(pid)?, line })
+    let stat = Stat::of(pid)?;
+    Some(SeenProcess { pid, start: stat.start, parent: stat.parent, line })
 }
 
 /// Ends all that names this folder, and waits until it is dead.
@@ -139,11 +153,27 @@ fn line(pid: i32) -> Option<String> {
     Some(String::from_utf8_lossy(&line).replace('\0', " "))
 }
 
-/// When a live process began; none if it is gone, or only its parent has not noticed that yet.
+/// When a live process began.
 fn start(pid: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = fields.split_whitespace().collect();
-    let is_dead = matches!(*fields.first()?, "Z" | "X" | "x");
-    fields.get(19)?.parse().ok().filter(|_| !is_dead)
+    Stat::of(pid).map(|stat| stat.start)
+}
+
+/// What the kernel says of a live process.
+struct Stat {
+    parent: i32,
+    /// When it began.
+    start: u64,
+}
+
+impl Stat {
+    /// None if it is gone, or only its parent has not noticed that yet.
+    fn of(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (_, fields) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        if matches!(*fields.first()?, "Z" | "X" | "x") {
+            return None;
+        }
+        Some(Self { parent: fields.get(1)?.parse().ok()?, start: fields.get(19)?.parse().ok()? })
+    }
 }
