@@ -239,6 +239,11 @@ impl TrialStage {
         Ok(())
     }
 
+    /// Whether its tools are called by the test.
+    pub(crate) fn is_called(&self) -> bool {
+        self.is_called
+    }
+
     fn unasked(&self) -> StageError {
         not_reached(self.unseen().unwrap_or_default())
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    claims::Claims,
+    claims::{Claims, Said},
     door::{Started, Target, Told, wrote},
     facts::{Facts, Next, WorkKind},
     judge::{Judged, VerdictLimits, judge},
@@ -121,7 +121,10 @@ async fn reach(
     match moment {
         StopMoment::AfterEnd => {
             let told = timeout(PATIENCE, started.told()).await;
-            told.map_err(|_elapsed| not_reached("its turn does not end"))?;
+            let told = told.map_err(|_elapsed| not_reached("its turn does not end"))?;
+            if stage.is_called() && told.says == Said::Failed {
+                return Err(not_reached(&format!("its call failed{}", wrote(&started.words()))));
+            }
             stage.is_reached();
         }
         StopMoment::Question => {
@@ -152,7 +155,7 @@ async fn watch(
     let left = limits.hang.saturating_sub(stop.elapsed());
     // What is over before a stop has given its caller control before it, too.
     let told = match moment {
-        StopMoment::AfterEnd => Told { at: stop, ..Told::now(crate::claims::Said::Nothing) },
+        StopMoment::AfterEnd => Told { at: stop, ..Told::now(Said::Nothing) },
         _ => timeout(left, started.told()).await.ok()?,
     };
     let seen = async {
