@@ -38,7 +38,7 @@ use self::{
 };
 use crate::{
     access::{AccessScope, Principal},
-    caller::Caller,
+    caller::{Caller, left},
     host::Host,
 };
 
@@ -106,7 +106,7 @@ impl AcpServer {
         let all = pin!(join3(reads, done(begun), writes));
         let over = pin!(async {
             if left.wait_for(|is_left| *is_left).await.is_ok() {
-                sleep(desk::LEAVES + SETTLES).await;
+                sleep(left::LEAVES + SETTLES).await;
             } else {
                 std::future::pending::<()>().await;
             }

@@ -24,6 +24,7 @@ pub(crate) mod alone;
 pub(crate) mod decisions;
 pub(crate) mod ended;
 pub(crate) mod items;
+pub(crate) mod left;
 pub(crate) mod named;
 pub(crate) mod sessions;
 pub(crate) mod stops;

@@ -17,10 +17,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{AcpServer, Job, outbox::Outbox};
-use crate::caller::{Caller, Kept, items::view};
-
-/// How long the work that a closed input stops may take to its next safe point.
-pub(super) const LEAVES: Duration = Duration::from_secs(1);
+use crate::caller::{Caller, Kept, items::view, left};
 
 pub(super) struct Desk {
     pub(super) by: Caller,
@@ -149,7 +146,7 @@ impl Desk {
 
     fn leaves(&self) -> StopRequest {
         let reason = Reason::new(Code::DISCONNECT).with_text("the editor closed its input");
-        within(LEAVES).with_reason(reason.with_actor(self.actor()))
+        left::stop(reason.with_actor(self.actor()))
     }
 
     /// Those prompts with the stop that is next for each: a second one is at once.

@@ -1,19 +1,17 @@
 //! What ends a call before its item rests: the client cancels it, or is lost.
 
-use std::{pin::pin, time::Duration};
+use std::pin::pin;
 
 use futures_util::future::{Either, select};
 use rmcp::{RoleServer, service::RequestContext};
 use safepoint::{
-    Grace, Reason, StopRequest,
+    Reason, StopRequest,
     stop::{Actor, Code},
 };
 use tokio::sync::watch;
 
 use super::link::LinkState;
-
-/// How long what a closed input stops may take to its next safe point: clients end their servers 2 s after that.
-const LEAVES: Duration = Duration::from_secs(1);
+use crate::caller::left;
 
 /// What happened with the client of a call. Exhaustive: it cancelled the call, it left a response that has no other end, it closed its
 /// connection, or that ended without it.
@@ -91,10 +89,7 @@ impl Loss {
             Self::Disconnected => {
                 Some(StopRequest::now().with_reason(reason(Code::DISCONNECT, "the client left the call")))
             }
-            Self::Closed => Grace::try_from(LEAVES)
-                .ok()
-                .map_or_else(|| Some(StopRequest::now()), |grace| Some(StopRequest::graceful(grace)))
-                .map(|request| request.with_reason(closed())),
+            Self::Closed => Some(left::stop(closed())),
             Self::Lost => None,
         }
     }

@@ -83,9 +83,7 @@ impl KeptRow {
     /// What is worse than *ends late* in it, or was not reached, in words. Where the caller itself is gone, what ignores each signal may
     /// live until the last one, which is later.
     pub(super) fn bad(&self) -> Option<String> {
-        let ignores_all = self.way == "input-closed" && self.scenario == "command-apart";
-        let good = if ignores_all { &VERDICTS[..4] } else { &VERDICTS[..2] };
-        let is_good = |word: &String| good.contains(&word.as_str());
+        let is_good = |word: &String| VERDICTS[..2].contains(&word.as_str());
         let is_bad =
             if self.verdicts.is_empty() { !self.is_unexpressed } else { !self.verdicts.keys().all(is_good) };
         is_bad.then(|| format!("{} by {}: {:?}, {}", self.scenario, self.way, self.verdicts, self.because))
