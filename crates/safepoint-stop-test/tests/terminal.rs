@@ -125,3 +125,11 @@ fn a_screen_that_cannot_be_read_is_no_verdict() {
     assert_eq!(output.status.code(), Some(3), "{text}");
     assert!(text.contains("it ended before it took input: exit status: 0; it wrote: no key"), "{text}");
 }
+
+/// S15.13: a terminal is closed once, however often that is asked.
+#[test]
+fn a_terminal_that_is_closed_is_not_closed_again() {
+    let twice = stopped("ends", "twice", "hang-up");
+    assert_verdict(&twice, "ends");
+    assert_eq!(twice["facts"]["crash"], Value::Null, "{twice:#}");
+}

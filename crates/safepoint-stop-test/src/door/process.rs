@@ -83,9 +83,10 @@ impl Process {
     /// # Cancel safety
     /// Nothing is lost.
     pub(super) async fn is_heard(&mut self) {
-        if timeout(READING, join_all(self.readers.iter_mut())).await.is_ok() {
-            // A task that has ended is not asked again.
-            self.readers.clear();
+        // A task that has ended is not asked again.
+        let read = self.readers.iter_mut().filter(|reader| !reader.is_finished());
+        if timeout(READING, join_all(read)).await.is_err() {
+            // Others still hold its outputs: what came so far is what it said.
         }
     }
 }

@@ -115,6 +115,9 @@ impl Screen {
     /// # Cancel safety
     /// The terminal may still be open.
     pub(super) async fn hang_up(&mut self) {
+        if !self.is_open() {
+            return;
+        }
         self.reader.abort();
         if (&mut self.reader).await.is_err() {
             // It was reading; now it holds the terminal no more.
