@@ -37,7 +37,7 @@ async fn an_append_looks_at_no_session_but_its_own() {
     }
     drop(leases);
     store.close();
-    // A connection that is closed has told the server what it has read.
+    // What a connection has read is counted once it is closed.
     let read = "SELECT idx_tup_read FROM pg_stat_all_indexes WHERE schemaname = $1 AND indexrelname = 'sessions_held'";
     let read: i64 = server.query_one(read, &[&schema]).await.unwrap().get(0);
     assert!(u64::try_from(read).unwrap() < FEW, "{read} entries were looked at");
