@@ -3,7 +3,10 @@
 //! It asks no model: the test is its caller, and calls a tool that runs a command, that fetches an address, or that is one of the test's
 //! own. The protocol has no answer to `notifications/cancelled`: a caller has control when it has sent that, and is told nothing.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use safepoint_testkit::script::Call;
@@ -40,10 +43,13 @@ pub(super) struct Mcp {
     as_tasks: bool,
     /// The calls, or the results of their tasks, that are not answered.
     open: BTreeSet<u64>,
-    tasks: Vec<Value>,
-    /// The cancels of tasks that are not answered.
-    cancels: BTreeSet<u64>,
-    has_cancelled: bool,
+    /// The calls of which it is not known yet whether they are tasks.
+    unnamed: BTreeSet<u64>,
+    /// The tasks, by the request for the result of each; and the last one that was named.
+    tasks: BTreeMap<u64, Value>,
+    last_task: Option<Value>,
+    /// The cancels of tasks that are not answered, once there were such.
+    cancels: Option<BTreeSet<u64>>,
     /// When it was told to stop what has no answer.
     stopped: Option<Instant>,
     is_closed: bool,
@@ -64,9 +70,10 @@ impl Mcp {
             has_tasks: false,
             as_tasks: way == TASK,
             open: BTreeSet::new(),
-            tasks: Vec::new(),
-            cancels: BTreeSet::new(),
-            has_cancelled: false,
+            unnamed: BTreeSet::new(),
+            tasks: BTreeMap::new(),
+            last_task: None,
+            cancels: None,
             stopped: None,
             is_closed: false,
             said: Said::Done,
@@ -179,7 +186,7 @@ impl Mcp {
     async fn take(&mut self, message: &Value) {
         let Some(id) = message["id"].as_u64() else { return };
         let result = &message["result"];
-        if self.cancels.remove(&id) {
+        if self.cancels.as_mut().is_some_and(|cancels| cancels.remove(&id)) {
             // A second cancel of a task that is cancelled is an error.
             if result["status"] == "cancelled" {
                 self.said = Said::Stopped;
@@ -189,10 +196,13 @@ impl Mcp {
             let words = [result.get("statusMessage"), result.get("_meta")];
             self.named.extend(words.into_iter().flatten().map(ToString::to_string));
         } else if self.open.remove(&id) {
+            self.unnamed.remove(&id);
+            self.tasks.remove(&id);
             if let Some(task) = result["task"].get("taskId").cloned() {
                 let waits = self.request("tasks/result", &json!({ "taskId": task })).await;
                 self.open.insert(waits);
-                self.tasks.push(task);
+                self.last_task = Some(task.clone());
+                self.tasks.insert(waits, task);
             } else if message.get("error").is_some() || result["isError"] == true {
                 self.said = Said::Failed;
             }
@@ -201,23 +211,32 @@ impl Mcp {
 
     /// Whether a caller still waits for an answer.
     fn waits(&self) -> bool {
-        if self.has_cancelled { !self.cancels.is_empty() } else { !self.open.is_empty() }
+        !self.cancels.as_ref().unwrap_or(&self.open).is_empty()
     }
 
     /// Cancels the task of each call. What is not known to be a task yet is waited for.
     async fn cancel_tasks(&mut self) {
-        self.has_cancelled = true;
-        while !self.open.is_empty() && self.tasks.is_empty() {
-            let Some(message) = self.hear().await else { return };
-            self.take(&message).await;
+        self.cancels.get_or_insert_default();
+        let named = timeout(NAMES, async {
+            while !self.unnamed.is_empty() {
+                let Some(message) = self.hear().await else { return };
+                self.take(&message).await;
+            }
+        });
+        if named.await.is_err() {
+            // What has no name cannot be cancelled: its caller waits for its answer.
         }
-        for task in self.tasks.clone() {
+        // Where all is over, a late cancel names the last of them.
+        let late = self.last_task.clone().filter(|_| self.open.is_empty());
+        for task in self.tasks.values().cloned().chain(late).collect::<Vec<_>>() {
             let id = self.request(TASK, &json!({ "taskId": task })).await;
-            self.cancels.insert(id);
+            self.cancels.get_or_insert_default().insert(id);
         }
     }
 }
 
+/// How long a server may take to name the task of a call.
+const NAMES: Duration = Duration::from_secs(5);
 /// Of no server are more tools looked at.
 const MOST: usize = 1000;
 
@@ -231,6 +250,7 @@ impl CalledTools for Mcp {
             for call in calls {
                 let id = self.called(call, self.as_tasks).await;
                 self.open.insert(id);
+                self.unnamed.extend(self.as_tasks.then_some(id));
             }
             self.later = later;
         })
