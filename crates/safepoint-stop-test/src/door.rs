@@ -57,6 +57,8 @@ pub(crate) struct Setting {
     pub(crate) place: Option<PathBuf>,
     /// Why its next message says nothing of a stop: it fails without one, too.
     pub(crate) fails_anyway: Option<String>,
+    /// Why what it does once its turn is over says nothing of a stop: it does so without one, too.
+    pub(crate) acts_anyway: Option<String>,
     /// A folder whose files its home has.
     pub(crate) home: Option<PathBuf>,
     /// Variables of its environment.
@@ -206,6 +208,13 @@ impl Target {
         self
     }
 
+    /// The same target; what it does once its turn is over says nothing of a stop, for this reason.
+    #[must_use]
+    pub fn without_after_end(mut self, why: String) -> Self {
+        self.setting.acts_anyway = Some(why);
+        self
+    }
+
     /// Why its next message says nothing of a stop, if it does not.
     pub(crate) fn fails_anyway(&self) -> Option<&str> {
         self.setting.fails_anyway.as_deref()
@@ -259,8 +268,11 @@ impl Target {
     }
 
     /// Why its door cannot bring this scenario about, if it cannot.
-    pub(crate) fn lacks(&self, scenario: &Scenario) -> Option<&'static str> {
+    pub(crate) fn lacks(&self, scenario: &Scenario) -> Option<&str> {
         match (self.door, scenario.moment) {
+            (_, StopMoment::AfterEnd) if scenario.stops > 0 && self.setting.acts_anyway.is_some() => {
+                self.setting.acts_anyway.as_deref()
+            }
             // To stop a call twice needs no stream.
             (DoorKind::Mcp, moment) if moment.needs_a_model() && scenario.stops < 2 => {
                 Some("a server of tools asks no model")

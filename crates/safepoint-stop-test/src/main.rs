@@ -205,6 +205,10 @@ async fn controlled(target: Target, ways: &[String], scenarios: &[Scenario]) -> 
             let why = format!("without a stop, too: {}", row.because());
             (target.without_next(why), Some(row))
         }
+        Some(Verdict::GoesOn) => {
+            let why = format!("without a stop, too: {}", row.because());
+            (target.without_after_end(why), Some(row))
+        }
         _ => (target, Some(row)),
     }
 }

@@ -117,6 +117,16 @@ fn a_program_that_names_what_it_leaves_says_so() {
     assert_each(&seen(&program("lies"), &ONE), &[], "lies");
 }
 
+/// S15.23: one that asks its model for a title once its turn is over does so without a stop, too.
+#[test]
+fn what_a_target_does_anyway_is_not_held_against_its_stop() {
+    let seen = seen(&adapter("titles"), &["--only", "control", "--only", "after-end", "--only", "tool"]);
+    assert_each(&seen, &[("control", "goes-on"), ("after-end", "none")], "ends");
+    let late = seen["rows"].as_array().unwrap().iter().find(|row| row["scenario"]["name"] == "after-end");
+    let why = late.unwrap()["trials"][0]["not-expressed"].as_str().unwrap();
+    assert!(why.starts_with("without a stop, too: "), "{why}");
+}
+
 /// S15.1: what a target leaves does not outlive its trial, whatever it ignores, and no file of it is left.
 #[test]
 fn nothing_of_a_target_outlives_its_trial() {

@@ -1,7 +1,7 @@
 //! An agent of the Agent Client Protocol, version 1, over its standard input and output.
 //!
 //! It is a client without files and without terminals of its own, so that the agent's own tools work; what the agent asks to be allowed
-//! is allowed, unless the question itself is the moment.
+//! is allowed, unless the question itself is the moment; a cancel answers each question with `cancelled`, as the protocol asks of a client.
 
 use std::time::Duration;
 
@@ -31,7 +31,10 @@ pub(super) struct Acp {
     asked: u64,
     /// Whether a question is left open.
     leaves_questions: bool,
-    is_questioned: bool,
+    /// The questions that are open.
+    questions: Vec<Value>,
+    /// Whether the prompt was cancelled: the protocol has its client answer each question so.
+    is_cancelled: bool,
     /// When its input was closed.
     closed: Option<Instant>,
     /// What named work, since the stop.
@@ -50,7 +53,8 @@ impl Acp {
             session: String::new(),
             asked: 0,
             leaves_questions,
-            is_questioned: false,
+            questions: Vec::new(),
+            is_cancelled: false,
             closed: None,
             named: Vec::new(),
             crash: None,
@@ -117,7 +121,7 @@ impl Acp {
             } else {
                 self.named.extend(beyond(&message["params"]["update"]));
             }
-            if self.is_questioned {
+            if !self.questions.is_empty() {
                 std::future::pending::<()>().await;
             }
         }
@@ -130,16 +134,22 @@ impl Acp {
             self.lines.say(&json!({"jsonrpc": "2.0", "id": id, "error": error})).await;
             return;
         }
+        if self.is_cancelled {
+            return self.decide(id, &json!({"outcome": "cancelled"})).await;
+        }
         if self.leaves_questions {
-            self.is_questioned = true;
-            return;
+            return self.questions.push(id.clone());
         }
         let options = message["params"]["options"].as_array();
         let of_kind = |kind| options?.iter().find(|option| option["kind"] == kind);
         let allowed =
             of_kind("allow_once").or_else(|| of_kind("allow_always")).map(|option| &option["optionId"]);
-        let outcome = json!({"outcome": {"outcome": "selected", "optionId": allowed}});
-        self.lines.say(&json!({"jsonrpc": "2.0", "id": id, "result": outcome})).await;
+        self.decide(id, &json!({"outcome": "selected", "optionId": allowed})).await;
+    }
+
+    async fn decide(&mut self, id: &Value, outcome: &Value) {
+        let result = json!({ "outcome": outcome });
+        self.lines.say(&json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
     }
 }
 
@@ -148,11 +158,16 @@ impl Started for Acp {
         Box::pin(async move {
             // What it said of its work before the stop says nothing of what is left.
             self.named.clear();
-            (self.is_questioned, self.leaves_questions) = (false, false);
+            self.leaves_questions = false;
+            let questions = std::mem::take(&mut self.questions);
             match way {
                 CANCEL => {
                     let params = json!({"sessionId": self.session});
                     self.lines.say(&json!({"jsonrpc": "2.0", "method": CANCEL, "params": params})).await;
+                    self.is_cancelled = true;
+                    for id in &questions {
+                        self.decide(id, &json!({"outcome": "cancelled"})).await;
+                    }
                 }
                 CLOSED => {
                     self.lines.close();
@@ -180,7 +195,7 @@ impl Started for Acp {
 
     fn questioned(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            while !self.is_questioned {
+            while self.questions.is_empty() {
                 let Some(message) = self.lines.hear().await else { return std::future::pending().await };
                 if message.get("method").is_some() && message.get("id").is_some() {
                     self.asked_by_agent(&message).await;
@@ -194,6 +209,7 @@ impl Started for Acp {
             if self.closed.is_some() {
                 return Err("its input is closed".to_owned());
             }
+            self.is_cancelled = false;
             self.prompt(NEXT).await;
             let answer = timeout(PATIENCE, self.answer()).await;
             Ok(matches!(answer, Ok(Some(answer)) if said(&answer) == Said::Done))
@@ -225,4 +241,33 @@ fn said(answer: &Value) -> Said {
 
 fn refused(method: &str, words: &Value) -> StageError {
     StageError::NotStarted(format!("it answered `{method}` with {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::door::Setting;
+
+    /// It asks once when it is prompted, and once more when it is cancelled; what it was answered is what it says at the end.
+    const ASKS: &str = r#"sh -c '
+        say() { printf "%s\n" "$1"; }
+        ask() { say "{\"jsonrpc\":\"2.0\",\"id\":$1,\"method\":\"session/request_permission\",\"params\":{}}"; }
+        n=0; while read -r line; do case $line in
+            *initialize*|*session/new*) n=$((n+1)); say "{\"jsonrpc\":\"2.0\",\"id\":$n,\"result\":{\"sessionId\":\"s\"}}";;
+            *session/prompt*) ask 70;;
+            *session/cancel*) ask 71;;
+            *71*cancelled*|*cancelled*71*) say "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"stopReason\":\"$first\"}}";;
+            *70*cancelled*|*cancelled*70*) first=cancelled;;
+        esac; done' sh"#;
+
+    /// S15.22
+    #[tokio::test]
+    async fn a_cancel_answers_each_question() {
+        let stage = TrialStage::build(&Setting::default()).await.unwrap();
+        let mut acp = Acp::start(ASKS, &stage, true).await.unwrap();
+        timeout(PATIENCE, acp.questioned()).await.unwrap();
+        acp.stop(CANCEL).await.unwrap();
+        let told = timeout(PATIENCE, acp.told()).await.unwrap();
+        assert_eq!(told.says, Said::Stopped);
+    }
 }

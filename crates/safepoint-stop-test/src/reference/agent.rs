@@ -155,6 +155,11 @@ impl Agent {
         (self.lock().turn == turn).then_some(output)
     }
 
+    /// Asks the model for what no caller waits for.
+    pub(crate) fn title(&self, turn: u64) {
+        drop(self.ask(turn));
+    }
+
     fn run(&self, turn: u64, call: &AskedCall) -> String {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         if call.name == "sh" {

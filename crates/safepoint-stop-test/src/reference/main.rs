@@ -45,10 +45,12 @@ enum Manner {
     Garbles,
     /// It ends all, and asks before each command whether it may run.
     Asks,
+    /// It ends all, and asks its model for a title once its turn is over.
+    Titles,
 }
 
 /// Each manner by its name.
-const MANNERS: [(&str, Manner); 12] = [
+const MANNERS: [(&str, Manner); 13] = [
     ("ends", Manner::Ends),
     ("ends-late", Manner::EndsLate),
     ("says-so", Manner::SaysSo),
@@ -61,6 +63,7 @@ const MANNERS: [(&str, Manner); 12] = [
     ("floods", Manner::Floods),
     ("garbles", Manner::Garbles),
     ("asks", Manner::Asks),
+    ("titles", Manner::Titles),
 ];
 
 /// How much later than its caller is told the work of one that ends late does end.
@@ -121,7 +124,13 @@ fn adapter(agent: &Arc<Agent>, manner: Manner) {
                 let (agent, turn) =
                     (Arc::clone(agent), agent.begin(wish["text"].as_str().unwrap_or_default()));
                 drop(thread::spawn(move || match agent.finish(turn) {
-                    Some(true) => told("done", &[]),
+                    Some(true) => {
+                        told("done", &[]);
+                        if manner == Manner::Titles {
+                            thread::sleep(LATE / 4);
+                            agent.title(turn);
+                        }
+                    }
                     Some(false) => told("failed", &[]),
                     None => {}
                 }));
@@ -144,7 +153,7 @@ fn stop(agent: &Agent, manner: Manner, told: &dyn Fn(&str, &[String])) {
         return;
     }
     match manner {
-        Manner::Ends | Manner::Forgets | Manner::Asks => {
+        Manner::Ends | Manner::Forgets | Manner::Asks | Manner::Titles => {
             agent.end_all();
             told("stopped", &[]);
         }
@@ -202,7 +211,7 @@ fn on_signals(agent: &Agent, manner: Manner) {
                 // It was asked before, or is done.
             }
             match manner {
-                Manner::Ends | Manner::Forgets | Manner::Asks => {
+                Manner::Ends | Manner::Forgets | Manner::Asks | Manner::Titles => {
                     agent.end_all();
                     // Exit: as a shell says it of a signal.
                     process::exit(130);

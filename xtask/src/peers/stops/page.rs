@@ -170,6 +170,10 @@ fn detail(page: &mut String, recipe: &Recipe, kept: Option<&Kept>) -> anyhow::Re
     if let Some(note) = &recipe.note {
         writeln!(page, "\n{note}")?;
     }
+    let control = kept.rows.iter().find(|row| row.scenario == "control" && !row.verdicts.is_empty());
+    if let Some(control) = control.filter(|row| !row.verdicts.contains_key("ends")) {
+        writeln!(page, "\nWithout a stop: {}. That is not held against its stop.", cell(&control.because))?;
+    }
     let (judged, not): (Vec<&KeptRow>, Vec<&KeptRow>) =
         kept.rows.iter().partition(|row| !row.verdicts.is_empty());
     writeln!(page, "\n| scenario | way | verdict | because |\n|---|---|---|---|")?;
