@@ -102,10 +102,20 @@ impl Setting {
     pub(crate) fn folder(&self) -> io::Result<TempDir> {
         let mut folder = tempfile::Builder::new();
         folder.prefix("stop-test-");
-        match &self.place {
+        let folder = match &self.place {
             Some(place) => folder.tempdir_in(place),
             None => folder.tempdir(),
+        }?;
+        // It stands in the commands that a target is asked to run.
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/-_.".contains(byte);
+        if !folder.path().as_os_str().as_encoded_bytes().iter().all(is_plain) {
+            let why = format!(
+                "{} has letters that a shell reads; set TMPDIR to a plain path",
+                folder.path().display()
+            );
+            return Err(io::Error::other(why));
         }
+        Ok(folder)
     }
 }
 

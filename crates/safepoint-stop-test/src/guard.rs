@@ -1,73 +1,154 @@
-//! A process that outlives the test for a moment: whatever ends the test, also what cannot be caught, it ends what the test has started.
+//! Two processes, so that one of them is left to end what the test has started, whatever ends the other.
+//!
+//! The first one is what a person or a CI system starts and kills. It starts this program anew, which does the work, and waits for it. Both are
+//! where the system hands the children of a process that has ended: whatever forks, leaves its session and hides its folder is still below one
+//! of them.
+//!
+//! **Invariants:** where one of the two is left, nothing that the test has started is alive once that one has ended, and the folder is gone.
 
 use std::{
-    env, fs,
-    io::{self, Read as _},
-    os::unix::process::CommandExt as _,
-    path::Path,
-    process::{Child, Command, Stdio},
+    env,
+    ffi::OsString,
+    fs, io,
+    os::unix::process::ExitStatusExt as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
 };
 
-use tempfile::TempDir;
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_child_subreaper, set_parent_process_death_signal,
+};
+use tokio::{
+    process::{Child, Command},
+    signal::unix::{SignalKind, signal},
+};
 
-/// The first argument of the process that guards a folder, which is the second one.
-const GUARD: &str = "--guard-of-stop-test";
+use crate::stage::{end_all, end_below};
 
-/// The folder of a run, and the process that guards it. Dropped, nothing that names the folder is alive, and it is gone.
+/// The first argument of the process that works; the number of the one that waits for it, and the folder of the run, follow.
+const WORKS: &str = "--work-of-stop-test";
+/// What is left to say where the process that works did not say how it ended.
+const KILLED: u8 = 3;
+
+/// The run that is guarded, as the process that works knows it.
 #[derive(Debug)]
 pub struct Guard {
-    folder: TempDir,
-    /// Its input is closed when this process ends, however that comes.
-    child: Option<Child>,
+    folder: PathBuf,
+    args: Vec<OsString>,
 }
 
 impl Guard {
-    /// Makes a folder for a run, and starts a guard of it: this program anew, whose `main` calls [`Guard::is_guarding`] first.
-    ///
-    /// # Errors
-    /// If there is no place for a folder, or no process can be started.
-    pub fn start() -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("stop-test-").tempdir()?;
-        let mut command = Command::new(env::current_exe()?);
-        // In a group of its own, so that no key of a terminal ends it.
-        command.arg(GUARD).arg(folder.path()).process_group(0);
-        let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        Ok(Self { folder, child: Some(child) })
+    /// Has this work done by a process of its own, and is done when nothing of it is left. The program's `main` does nothing else.
+    pub fn run(work: impl FnOnce(&Self) -> ExitCode) -> ExitCode {
+        let args: Vec<OsString> = env::args_os().collect();
+        if let [program, mode, waits, folder, rest @ ..] = &args[..]
+            && mode == WORKS
+        {
+            let args = [program].into_iter().chain(rest).cloned().collect();
+            return Self { folder: folder.into(), args }.works(waits, work);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.and_then(|runtime| runtime.block_on(guards(&args))).unwrap_or_else(|error| {
+            eprintln!("stop-test: there is no place for a run: {error}");
+            // Exit: it is a program of its own; what could not be begun is what could not be driven (S15.5).
+            ExitCode::from(KILLED)
+        })
     }
 
     /// Where trials have their folders.
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        &self.folder
     }
 
-    /// Guards, if this process was started for that; then it has nothing else to do.
+    /// The arguments of the program, its name first.
     #[must_use]
-    pub fn is_guarding() -> bool {
-        let mut args = env::args_os().skip(1);
-        if args.next().is_none_or(|first| first != GUARD) {
-            return false;
+    pub fn args(&self) -> &[OsString] {
+        &self.args
+    }
+
+    fn works(&self, waits: &OsString, work: impl FnOnce(&Self) -> ExitCode) -> ExitCode {
+        is_above();
+        if set_parent_process_death_signal(Some(Signal::TERM)).is_err() {
+            // Then the end of the one that waits is not seen, and that one alone ends what is left.
         }
-        let Some(folder) = args.next() else { return true };
-        if io::stdin().read_to_end(&mut Vec::new()).is_err() {
-            // It is closed, too.
+        let parent = getppid().map(|parent| parent.as_raw_nonzero().to_string());
+        if parent.is_none_or(|parent| *waits != *parent) {
+            // Exit: who waited is gone, before anything was begun.
+            return ExitCode::from(KILLED);
         }
-        let folder = Path::new(&folder);
-        crate::stage::end_all(folder);
-        if fs::remove_dir_all(folder).is_err() {
-            // Whoever has started it has removed it.
-        }
-        true
+        let code = work(self);
+        clean(&self.folder);
+        code
     }
 }
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.stdin.take());
-            if child.wait().is_err() {
-                // Somebody else has waited for it.
-            }
+/// Makes this the process below which the children of processes that have ended are found.
+fn is_above() {
+    if set_child_subreaper(Some(getpid())).is_err() {
+        // Then what has hidden its folder is not found.
+    }
+}
+
+/// Ends what is left of a run.
+fn clean(folder: &Path) {
+    end_all(folder);
+    end_below();
+    if let Err(error) = fs::remove_dir_all(folder)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        eprintln!("stop-test: {} could not be removed: {error}", folder.display());
+    }
+}
+
+/// Starts the process that works, hands it each signal, and ends what it leaves.
+async fn guards(args: &[OsString]) -> io::Result<ExitCode> {
+    is_above();
+    let folder = tempfile::Builder::new().prefix("stop-test-").tempdir()?;
+    let mut command = Command::new(env::current_exe()?);
+    command.arg(WORKS).arg(getpid().as_raw_nonzero().to_string()).arg(folder.path());
+    // In a group of its own, so that what ends this one's group leaves it.
+    let mut child = command.args(args.iter().skip(1)).process_group(0).spawn()?;
+    let status = waited(&mut child).await?;
+    clean(folder.path());
+    Ok(match status.code().and_then(|code| u8::try_from(code).ok()) {
+        // Exit: as the one that works has said it (S15.5).
+        Some(code) => ExitCode::from(code),
+        None => {
+            let signal = status.signal().unwrap_or_default();
+            eprintln!("stop-test: it was ended by signal {signal}; all that was started has been ended");
+            // Exit: nothing is known of the target.
+            ExitCode::from(KILLED)
+        }
+    })
+}
+
+/// Waits for the end of the process that works, and hands it the signals that ask this one to end.
+async fn waited(child: &mut Child) -> io::Result<std::process::ExitStatus> {
+    let kinds = [
+        (SignalKind::interrupt(), Signal::INT),
+        (SignalKind::terminate(), Signal::TERM),
+        (SignalKind::hangup(), Signal::HUP),
+    ];
+    let [mut interrupt, mut terminate, mut hangup] = kinds.map(|(kind, _)| signal(kind));
+    let next = async |heard: &mut io::Result<tokio::signal::unix::Signal>| match heard {
+        Ok(heard) => drop(heard.recv().await),
+        // It ends this process as it always does, and the one that works sees that.
+        Err(_) => std::future::pending().await,
+    };
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    loop {
+        // Any order: each signal is handed on, and the end is seen after it.
+        let got = tokio::select! {
+            status = child.wait() => return status,
+            () = next(&mut interrupt) => Signal::INT,
+            () = next(&mut terminate) => Signal::TERM,
+            () = next(&mut hangup) => Signal::HUP,
+        };
+        if let Some(pid) = pid
+            && kill_process(pid, got).is_err()
+        {
+            // It has ended: that is seen next.
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! **Invariants:** the same facts and claims have the same verdict. Work that ends earlier, or is named, never makes it worse.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use serde::Serialize;
 
@@ -22,11 +22,18 @@ pub struct VerdictLimits {
     pub late: Duration,
     /// How long a stop may take until its caller has control back.
     pub hang: Duration,
+    /// How long it is looked, at least, whether work begins that was not under way when the caller got control back.
+    pub again: Duration,
 }
 
 impl Default for VerdictLimits {
     fn default() -> Self {
-        Self { blur: Duration::from_millis(50), late: Duration::from_secs(2), hang: Duration::from_secs(10) }
+        Self {
+            blur: Duration::from_millis(50),
+            late: Duration::from_secs(2),
+            hang: Duration::from_secs(10),
+            again: Duration::from_millis(300),
+        }
     }
 }
 
@@ -75,7 +82,8 @@ pub fn judge(facts: &Facts, claims: &Claims, limits: &VerdictLimits) -> Judged {
         return judged(Verdict::Ends, said);
     };
     let because = format!("{said}; {}", ended(worst));
-    let is_named = |work: &&Work| claims.named.iter().any(|text| work.is_named_in(text));
+    let is_named =
+        |work: &&Work| !names_anything(claims) && claims.named.iter().any(|text| work.is_named_in(text));
     if worst.until().is_some_and(|until| until <= free + limits.late) {
         return judged(Verdict::EndsLate, because);
     }
@@ -83,6 +91,15 @@ pub fn judge(facts: &Facts, claims: &Claims, limits: &VerdictLimits) -> Judged {
         return judged(Verdict::SaysSo, format!("{because}, which it named"));
     }
     judged(if claims.says.is_of_an_end() { Verdict::Lies } else { Verdict::LetsGo }, because)
+}
+
+/// Whether so many numbers are named that any process would be among them: that names none.
+fn names_anything(claims: &Claims) -> bool {
+    /// More than what a receipt needs to say what is left and how long it took.
+    const MOST: usize = 100;
+    let texts = claims.named.iter().map(String::as_str);
+    let words = texts.flat_map(|text| text.split(|letter: char| !letter.is_alphanumeric()));
+    words.filter_map(|word| word.parse().ok()).collect::<BTreeSet<u32>>().len() > MOST
 }
 
 /// The caller did not get control back in time.

@@ -33,7 +33,7 @@ struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     times: u32,
     /// How many trials run beside each other.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=64))]
     jobs: u32,
     /// The target offers its model no tools.
     #[arg(long)]
@@ -102,17 +102,14 @@ const NOT_DRIVEN: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
-    if Guard::is_guarding() {
-        return ExitCode::SUCCESS;
-    }
-    let args = Args::parse();
-    let guard = match Guard::start() {
-        Ok(guard) => guard,
-        Err(error) => return failed(&format!("there is no place for a run: {error}")),
-    };
+    Guard::run(works)
+}
+
+fn works(guard: &Guard) -> ExitCode {
+    let args = Args::parse_from(guard.args());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let report = match runtime {
-        Ok(runtime) => runtime.block_on(interruptible(&args, &guard)),
+        Ok(runtime) => runtime.block_on(interruptible(&args, guard)),
         Err(error) => return failed(&format!("no runtime could be started: {error}")),
     };
     // Exit: it is a program of its own, and these are its codes (S15.5).
@@ -255,29 +252,28 @@ async fn row(target: &Target, scenario: Scenario, way: String, times: u32) -> Ro
     row
 }
 
+/// Writes all that is wanted; what cannot be written keeps nothing else from being written.
 fn write(args: &Args, report: &Report) -> Result<(), String> {
-    let to_file = |file: &PathBuf, text: &str| {
-        fs::write(file, text).map_err(|error| format!("{} cannot be written: {error}", file.display()))
+    let is_output = |file: &&PathBuf| file.as_os_str() == "-";
+    let mut failed = Vec::new();
+    let mut to_file = |file: Option<&PathBuf>, text: &dyn Fn() -> Result<String, String>| {
+        let Some(file) = file else { return };
+        let written = text().and_then(|text| fs::write(file, text).map_err(|error| error.to_string()));
+        failed.extend(written.err().map(|error| format!("{} cannot be written: {error}", file.display())));
     };
     let json = || serde_json::to_string_pretty(report).map_err(|error| error.to_string());
-    if let Some(file) = &args.html {
-        to_file(file, &report.page())?;
-    }
-    if let Some(file) = &args.junit {
-        to_file(file, &report.junit(args.require))?;
-    }
+    to_file(args.html.as_ref(), &|| Ok(report.page()));
+    to_file(args.junit.as_ref(), &|| Ok(report.junit(args.require)));
+    to_file(args.json.as_ref().filter(|file| !is_output(file)), &json);
     let mut out = std::io::stdout();
-    match &args.json {
-        Some(file) if file.as_os_str() == "-" => {
-            say(&mut out, &format!("{}\n", json()?));
-            return Ok(());
-        }
-        Some(file) => to_file(file, &json()?)?,
-        None => {}
-    }
     let is_coloured = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    say(&mut out, &if is_coloured { format!("{report:#}") } else { format!("{report}") });
-    Ok(())
+    let text = match args.json.as_ref().filter(is_output) {
+        Some(_) => format!("{}\n", json()?),
+        None if is_coloured => format!("{report:#}"),
+        None => format!("{report}"),
+    };
+    say(&mut out, &text);
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
 fn say(to: &mut impl std::io::Write, text: &str) {

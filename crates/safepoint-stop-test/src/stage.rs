@@ -33,7 +33,7 @@ mod reach;
 mod work;
 
 pub use error::StageError;
-pub(crate) use processes::end_all;
+pub(crate) use processes::{end_all, end_below};
 
 use home::Home;
 use processes::WatchedProcess;
@@ -41,6 +41,9 @@ use work::{of_model, of_tool};
 
 /// The pause between two pieces of an answer that drips.
 const DRIP: Duration = Duration::from_millis(100);
+/// Where a target works, and where it has what it needs for a moment.
+const WORK: &str = "work";
+const TEMPORARY: &str = "tmp";
 /// The key of no provider.
 const KEY: &str = "sk-stop-test";
 /// What the model answers when it is asked again.
@@ -84,7 +87,9 @@ impl TrialStage {
         let tools = ToolServer::start().await.map_err(unbuilt)?;
         let folder = setting.folder().map_err(unbuilt)?;
         fs::write(folder.path().join(asked::ON), "").map_err(unbuilt)?;
-        fs::create_dir(folder.path().join("work")).map_err(unbuilt)?;
+        for part in [WORK, TEMPORARY] {
+            fs::create_dir(folder.path().join(part)).map_err(unbuilt)?;
+        }
         let gate =
             Some(if setting.is_toolless { server.gate() } else { server.gate_for(is_of_a_conversation) });
         let own = own_variables(&server, &tools, folder.path());
@@ -113,7 +118,7 @@ impl TrialStage {
 
     /// Where the target works: an empty folder beside its home.
     pub(crate) fn work_folder(&self) -> PathBuf {
-        self.folder().join("work")
+        self.folder().join(WORK)
     }
 
     /// The variables by which a target finds its model and its tools, and what its setting adds.
@@ -260,6 +265,7 @@ fn own_variables(server: &ModelServer, tools: &ToolServer, folder: &Path) -> Vec
     let key = || KEY.to_owned();
     let own = [
         ("HOME", folder.join("home").display().to_string()),
+        ("TMPDIR", folder.join(TEMPORARY).display().to_string()),
         ("OPENAI_BASE_URL", versioned),
         ("OPENAI_API_KEY", key()),
         ("ANTHROPIC_BASE_URL", bare.clone()),

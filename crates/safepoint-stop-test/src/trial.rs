@@ -29,8 +29,6 @@ pub struct Trial {
 
 /// How long it is watched whether work that ends late ends, beyond what counts as late.
 const BEYOND: Duration = Duration::from_millis(250);
-/// How long it is watched at least once a caller has control, so that what begins again is seen.
-const AFTER: Duration = Duration::from_millis(300);
 
 /// How long one may take to say that it does not ask a busy model again: it is asked to wait for twice as long.
 const GIVES_UP: Duration = Duration::from_secs(1);
@@ -163,7 +161,7 @@ async fn watch(
             // Whether it asks again is only known when that would be late.
             StopMoment::Retry => std::future::pending().await,
             _ => {
-                sleep(AFTER).await;
+                sleep(limits.again).await;
                 stage.quiet().await;
             }
         }

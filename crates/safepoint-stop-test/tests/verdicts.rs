@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use safepoint_testkit::wait;
 use serde_json::Value;
 
+#[path = "verdicts/left.rs"]
+mod left;
+
 #[path = "verdicts/servers.rs"]
 mod servers;
 

@@ -140,6 +140,8 @@ fn absent(error: anyhow::Error) -> Absent {
 /// How often each row of the table is repeated, and each of our own in CI.
 const REPEATED: &str = "3";
 const ONCE: &str = "1";
+/// How many trials run beside each other, so that rows of different days can be compared.
+const BESIDE: &str = "4";
 
 /// What `stop-test` is asked.
 struct Asked<'a> {
@@ -150,7 +152,7 @@ struct Asked<'a> {
 
 fn tried(program: &Path, asked: &Asked<'_>, recipe: &Recipe, places: &Places<'_>) -> anyhow::Result<Value> {
     let mut command = Command::new(program);
-    command.arg(&asked.target).args(["--json", "-", "--times", asked.times]);
+    command.arg(&asked.target).args(["--json", "-", "--times", asked.times, "--jobs", BESIDE]);
     let home = places.here.join("home");
     if home.is_dir() {
         command.arg("--home").arg(home);

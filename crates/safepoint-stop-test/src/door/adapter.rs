@@ -91,6 +91,10 @@ fn said(word: &Value) -> Said {
 impl Started for Adapter {
     fn stop<'a>(&'a mut self, way: &'a str) -> BoxFuture<'a, Result<(), StageError>> {
         Box::pin(async move {
+            if !self.ways.iter().any(|named| named == way) {
+                let all = self.ways.join(", ");
+                return Err(StageError::NotExpressed(format!("its adapter names no way `{way}`, but {all}")));
+            }
             self.lines.say(&json!({"do": "stop", "how": way})).await;
             Ok(())
         })

@@ -48,8 +48,8 @@ pub(super) struct Mcp {
     /// The tasks, by the request for the result of each; and the last one that was named.
     tasks: BTreeMap<u64, Value>,
     last_task: Option<Value>,
-    /// The cancels of tasks that are not answered, once there were such.
-    cancels: Option<BTreeSet<u64>>,
+    /// The cancels that are not answered, each with the task and the request for that one's result.
+    cancels: BTreeMap<u64, (Value, u64)>,
     /// When it was told to stop what has no answer.
     stopped: Option<Instant>,
     is_closed: bool,
@@ -73,7 +73,7 @@ impl Mcp {
             unnamed: BTreeSet::new(),
             tasks: BTreeMap::new(),
             last_task: None,
-            cancels: None,
+            cancels: BTreeMap::new(),
             stopped: None,
             is_closed: false,
             said: Said::Done,
@@ -83,7 +83,10 @@ impl Mcp {
         };
         let opened = timeout(PATIENCE, mcp.open()).await;
         opened.map_err(|_elapsed| {
-            let why = format!("it was not initialized for too long{}", wrote(&mcp.lines.words()));
+            let why = format!(
+                "it did not answer `initialize` and `tools/list` in time{}",
+                wrote(&mcp.lines.words())
+            );
             StageError::NotStarted(why)
         })??;
         if mcp.as_tasks && !mcp.has_tasks {
@@ -186,13 +189,12 @@ impl Mcp {
     async fn take(&mut self, message: &Value) {
         let Some(id) = message["id"].as_u64() else { return };
         let result = &message["result"];
-        if self.cancels.as_mut().is_some_and(|cancels| cancels.remove(&id)) {
-            // A second cancel of a task that is cancelled is an error.
-            if result["status"] == "cancelled" {
-                self.said = Said::Stopped;
-            } else if self.said != Said::Stopped {
-                self.said = Said::Failed;
-            }
+        if let Some((task, waits)) = self.cancels.remove(&id) {
+            // A refusal, a task that still works, or another task is no end: its caller waits on for the result.
+            let is_ours = result.get("taskId").is_none_or(|named| *named == task);
+            let Some(said) = ended(&result["status"]).filter(|_| is_ours) else { return };
+            self.open.remove(&waits);
+            self.said = said;
             let words = [result.get("statusMessage"), result.get("_meta")];
             self.named.extend(words.into_iter().flatten().map(ToString::to_string));
         } else if self.open.remove(&id) {
@@ -209,14 +211,8 @@ impl Mcp {
         }
     }
 
-    /// Whether a caller still waits for an answer.
-    fn waits(&self) -> bool {
-        !self.cancels.as_ref().unwrap_or(&self.open).is_empty()
-    }
-
     /// Cancels the task of each call. What is not known to be a task yet is waited for.
     async fn cancel_tasks(&mut self) {
-        self.cancels.get_or_insert_default();
         let named = timeout(NAMES, async {
             while !self.unnamed.is_empty() {
                 let Some(message) = self.hear().await else { return };
@@ -227,11 +223,22 @@ impl Mcp {
             // What has no name cannot be cancelled: its caller waits for its answer.
         }
         // Where all is over, a late cancel names the last of them.
-        let late = self.last_task.clone().filter(|_| self.open.is_empty());
-        for task in self.tasks.values().cloned().chain(late).collect::<Vec<_>>() {
+        let late = self.last_task.clone().filter(|_| self.open.is_empty()).map(|task| (0, task));
+        let tasks = self.tasks.iter().map(|(waits, task)| (*waits, task.clone())).chain(late);
+        for (waits, task) in tasks.collect::<Vec<_>>() {
             let id = self.request(TASK, &json!({ "taskId": task })).await;
-            self.cancels.get_or_insert_default().insert(id);
+            self.cancels.insert(id, (task, waits));
         }
+    }
+}
+
+/// What a status says of the end of a task; none of one that has not ended.
+fn ended(status: &Value) -> Option<Said> {
+    match status.as_str()? {
+        "cancelled" => Some(Said::Stopped),
+        "completed" => Some(Said::Done),
+        "failed" => Some(Said::Failed),
+        _ => None,
     }
 }
 
@@ -292,7 +299,7 @@ impl Started for Mcp {
                 return Told { at, ..Told::now(Said::Nothing) };
             }
             // The cancel of a task says how it ended; its result need not be waited for.
-            while self.waits() {
+            while !self.open.is_empty() {
                 let Some(message) = self.hear().await else {
                     self.crash = Some(self.lines.end().await);
                     return Told::now(Said::Nothing);

@@ -173,6 +173,19 @@ fn each_case_has_its_verdict_and_says_why() {
     }
 }
 
+/// S15.3: who names every number names nothing.
+#[test]
+fn a_text_with_any_number_names_none() {
+    let limits = VerdictLimits::default();
+    let shell = Work { words: vec!["41".into()], ..process(WorkEnd::Never) };
+    let facts = || of(vec![shell.clone()]);
+    let few = named(Said::Stopped, 3, &["1 process is alive: 41; it took 12 ms"]);
+    let all: Vec<String> = (0..2000).map(|number: u32| number.to_string()).collect();
+    let any = named(Said::Stopped, 3, &[&all.join(" ")]);
+    assert_eq!(judge(&facts(), &few, &limits).verdict, Verdict::SaysSo);
+    assert_eq!(judge(&facts(), &any, &limits).verdict, Verdict::Lies);
+}
+
 #[test]
 fn each_verdict_has_a_case() {
     let cases = cases();

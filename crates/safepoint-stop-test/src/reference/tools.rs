@@ -19,6 +19,8 @@ struct Tasks {
     done: BTreeMap<String, Value>,
     /// The requests that wait for the result of one.
     waits: BTreeMap<String, Value>,
+    /// The answer to the cancel of one: all are cancelled at once, and one that is cancelled again has the same answer.
+    cancelled: Option<Value>,
 }
 
 /// Held for one look or one change; no other lock is taken under it.
@@ -36,7 +38,7 @@ pub(crate) fn tools(agent: &Arc<Agent>, manner: Manner) {
             Some("tools/call") => call(agent, &tasks, (id, params)),
             Some("tasks/result") => result(&tasks, id, &params["taskId"]),
             Some("notifications/cancelled") => stop(agent, manner, &|_says, _running| {}),
-            Some("tasks/cancel") => cancel(agent, manner, (id, params)),
+            Some("tasks/cancel") => cancel(agent, manner, &tasks, (id, params)),
             _ => {}
         }
     }
@@ -98,17 +100,34 @@ fn result(tasks: &SharedTasks, id: &Value, task: &Value) {
     }
 }
 
-fn cancel(agent: &Agent, manner: Manner, (id, params): (&Value, &Value)) {
+fn cancel(agent: &Agent, manner: Manner, tasks: &SharedTasks, (id, params): (&Value, &Value)) {
+    if manner == Manner::Garbles {
+        return refuse(id, "a task of this server cannot be cancelled");
+    }
     let is_told = Cell::new(false);
     stop(agent, manner, &|_says, running| {
         let words = (!running.is_empty()).then(|| format!("still running: {}", running.join(", ")));
-        answer(id, &json!({"taskId": params["taskId"], "status": "cancelled", "statusMessage": words}));
+        let cancelled = json!({"status": "cancelled", "statusMessage": words});
+        lock(tasks).cancelled.get_or_insert(cancelled);
+        answer_cancel(tasks, id, &params["taskId"]);
         is_told.set(true);
     });
-    if !is_told.get() && manner != Manner::GoesOn {
-        let error = json!({"code": -32602, "message": "the task is over"});
-        say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
+    if !is_told.get() && manner != Manner::GoesOn && !answer_cancel(tasks, id, &params["taskId"]) {
+        refuse(id, "the task is over");
     }
+}
+
+/// Answers the cancel of a task, if tasks were cancelled.
+fn answer_cancel(tasks: &SharedTasks, id: &Value, task: &Value) -> bool {
+    let Some(mut cancelled) = lock(tasks).cancelled.clone() else { return false };
+    cancelled["taskId"] = task.clone();
+    answer(id, &cancelled);
+    true
+}
+
+fn refuse(id: &Value, why: &str) {
+    let error = json!({"code": -32602, "message": why});
+    say(&json!({"jsonrpc": "2.0", "id": id, "error": error}));
 }
 
 fn lock(tasks: &SharedTasks) -> MutexGuard<'_, Tasks> {

@@ -25,11 +25,11 @@ pub(super) fn written(report: &Report, f: &mut fmt::Formatter<'_>) -> fmt::Resul
     for (_, name, why) in &report.unplayed {
         writeln!(f, "  - {name}: cannot be expressed: {why}")?;
     }
-    let VerdictLimits { blur, late, hang } = report.limits;
+    let VerdictLimits { blur, late, hang, again } = report.limits;
     let blur = blur.as_millis();
     writeln!(
         f,
-        "limits: {blur} ms is the same moment, late is within {late:?}, a hang is no control within {hang:?}"
+        "limits: {blur} ms is the same moment, late is within {late:?}, a hang is no control within {hang:?}, what begins again is looked for during {again:?}"
     )
 }
 

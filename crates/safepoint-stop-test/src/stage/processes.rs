@@ -142,6 +142,35 @@ pub(crate) fn end_all(folder: &Path) {
     }
 }
 
+/// Ends all that is below this process, whatever it hides, and waits until it is dead.
+pub(crate) fn end_below() {
+    let began = StdInstant::now();
+    loop {
+        let left = below();
+        if left.is_empty() || began.elapsed() > DYING {
+            return;
+        }
+        for pid in left.into_iter().filter_map(Pid::from_raw) {
+            if kill_process(pid, Signal::KILL).is_err() {
+                // It is gone, or is somebody else's.
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// The live processes below this one.
+fn below() -> Vec<i32> {
+    let all: Vec<(i32, i32)> = all().filter_map(|pid| Some((pid, Stat::of(pid)?.parent))).collect();
+    let mut below = vec![i32::try_from(std::process::id()).unwrap_or_default()];
+    let mut seen = 0;
+    while let Some(&parent) = below.get(seen) {
+        seen += 1;
+        below.extend(all.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+    }
+    below.split_off(1)
+}
+
 fn all() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

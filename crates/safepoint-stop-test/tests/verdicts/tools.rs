@@ -36,7 +36,10 @@ fn a_task_that_is_cancelled_is_judged_by_what_its_answer_says() {
     for (manner, verdict) in [("ends", "ends"), ("says-so", "says-so"), ("lies", "lies")] {
         assert_each(&seen(&tools(manner), &by("tasks/cancel")), &[], verdict);
     }
-    assert_each(&seen(&tools("goes-on"), &["--only", "tool", "--way", "tasks/cancel"]), &[], "goes-on");
+    // One that does not answer, and one that refuses: neither gives control.
+    for manner in ["goes-on", "garbles"] {
+        assert_each(&seen(&tools(manner), &["--only", "tool", "--way", "tasks/cancel"]), &[], "goes-on");
+    }
 }
 
 /// S15.20: a closed input is a caller that is gone; a call after its end, and a turn without a stop, are no harm.
