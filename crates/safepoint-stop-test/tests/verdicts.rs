@@ -4,6 +4,7 @@ use std::{
     fs,
     path::Path,
     process::{Child, Command, Output, Stdio},
+    thread,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -49,6 +50,11 @@ fn verdicts(seen: &Value) -> Vec<(String, String)> {
     seen["rows"].as_array().into_iter().flatten().map(row).collect()
 }
 
+/// Does each of these at once: they mostly wait.
+fn beside<const N: usize>(each: [impl FnOnce() + Send; N]) {
+    thread::scope(|scope| each.into_iter().for_each(|one| drop(scope.spawn(one))));
+}
+
 fn assert_each(seen: &Value, but: &[(&str, &str)], verdict: &str) {
     let rows = verdicts(seen);
     assert!(!rows.is_empty(), "{seen:#}");
@@ -92,9 +98,10 @@ fn each_reference_agent_has_its_verdict() {
 #[test]
 fn an_agent_that_cannot_go_on_breaks() {
     const ONE: [&str; 4] = ["--only", "tool", "--only", "command"];
-    for manner in ["hangs", "crashes", "forgets"] {
-        assert_each(&seen(&adapter(manner), &ONE), &[], "breaks");
-    }
+    beside(
+        ["hangs", "crashes", "forgets"]
+            .map(|manner| move || assert_each(&seen(&adapter(manner), &ONE), &[], "breaks")),
+    );
     assert_each(&seen(&adapter("goes-on"), &["--only", "tool"]), &[], "goes-on");
 }
 
