@@ -138,8 +138,9 @@ async fn waited(child: &mut Child) -> io::Result<std::process::ExitStatus> {
     };
     let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     loop {
-        // Any order: each signal is handed on, and the end is seen after it.
+        // Biased: where it has ended there is nothing to hand on. A signal that loses is heard at the next turn.
         let got = tokio::select! {
+            biased;
             status = child.wait() => return status,
             () = next(&mut interrupt) => Signal::INT,
             () = next(&mut terminate) => Signal::TERM,

@@ -59,7 +59,7 @@ fn a_report_is_written_like_this() {
     let expected = json!({
         "target": "adapter:a",
         "version": "1.2.3",
-        "limits": {"blur": time(50), "late": time(2000), "hang": time(10_000)},
+        "limits": {"blur": time(50), "late": time(2000), "hang": time(10_000), "again": time(300)},
         "rows": [{
             "scenario": {
                 "number": 6, "name": "tool", "moment": "tool", "stops": 1, "what": SCENARIOS[6].what, "source": SCENARIOS[6].source,
