@@ -75,23 +75,27 @@ const RETRY: (&str, &str) = ("retry", "ends");
 #[test]
 fn each_reference_agent_has_its_verdict() {
     let none_left = ("at-once", "ends");
-    for (manner, but, verdict) in [
+    let left = || vec![NONE, CONTROL, OVER, RETRY, none_left];
+    let each = [
         ("ends", vec![NONE], "ends"),
-        ("ends-late", vec![NONE, CONTROL, OVER, RETRY, none_left], "ends-late"),
-        ("says-so", vec![NONE, CONTROL, OVER, RETRY, none_left], "says-so"),
-        ("lets-go", vec![NONE, CONTROL, OVER, RETRY, none_left], "lets-go"),
-        ("lies", vec![NONE, CONTROL, OVER, RETRY, none_left], "lies"),
-    ] {
-        let seen = seen(&adapter(manner), &[]);
-        // Whether it had asked its model when the stop came at once, is luck; what its stop does is not.
-        let rows = verdicts(&seen);
-        let at_once =
-            rows.iter().find(|(name, _)| name == "at-once").map(|(_, found)| found.clone()).unwrap();
-        assert!(at_once == "ends" || at_once == verdict, "{manner}: {at_once}");
-        let but: Vec<_> =
-            but.into_iter().filter(|(name, _)| *name != "at-once").chain([("at-once", &*at_once)]).collect();
-        assert_each(&seen, &but, verdict);
-    }
+        ("ends-late", left(), "ends-late"),
+        ("says-so", left(), "says-so"),
+        ("lets-go", left(), "lets-go"),
+        ("lies", left(), "lies"),
+    ];
+    beside(each.map(|(manner, but, verdict)| {
+        move || {
+            let seen = seen(&adapter(manner), &[]);
+            // Whether it had asked its model when the stop came at once, is luck; what its stop does is not.
+            let rows = verdicts(&seen);
+            let found = rows.iter().find(|(name, _)| name == "at-once").map(|(_, found)| found.clone());
+            let at_once = found.unwrap();
+            assert!(at_once == "ends" || at_once == verdict, "{manner}: {at_once}");
+            let but = but.into_iter().filter(|(name, _)| *name != "at-once");
+            let but: Vec<_> = but.chain([("at-once", &*at_once)]).collect();
+            assert_each(&seen, &but, verdict);
+        }
+    }));
 }
 
 /// S15.3: a caller that never has control, an agent that dies, and a history that is refused are each *breaks*.

@@ -116,7 +116,7 @@ fn measured(recipe: &Recipe) -> Result<Kept, Absent> {
     // A way that is meant to wait for a boundary is no stop of the table.
     let ways: Vec<&str> =
         recipe.stop.keys().filter(|way| !recipe.graceful.contains(way)).map(String::as_str).collect();
-    let asked = Asked { target: recipe.target(&places), ways: &ways, times: REPEATED };
+    let asked = Asked { target: recipe.target(&places), ways: &ways, times: REPEATED, jobs: BESIDE };
     let seen = tried(&target().join("release/stop-test"), &asked, recipe, &places).map_err(absent)?;
     Kept::of(recipe, &seen).map_err(absent)
 }
@@ -128,7 +128,7 @@ fn measured_by_ours(recipe: &Recipe) -> Result<Kept, Absent> {
     let [here, cache] = installed(recipe)?;
     let own = optional::released().map_err(absent)?;
     let places = Places { here: &here, cache: &cache, own: &own };
-    let asked = Asked { target: recipe.by_ours(&places), ways: &WAYS, times: REPEATED };
+    let asked = Asked { target: recipe.by_ours(&places), ways: &WAYS, times: REPEATED, jobs: BESIDE };
     let seen = tried(&target().join("release/stop-test"), &asked, recipe, &places).map_err(absent)?;
     Kept::of(recipe, &seen).map_err(absent)
 }
@@ -140,19 +140,21 @@ fn absent(error: anyhow::Error) -> Absent {
 /// How often each row of the table is repeated, and each of our own in CI.
 const REPEATED: &str = "3";
 const ONCE: &str = "1";
-/// How many trials run beside each other, so that rows of different days can be compared.
+/// How many trials run beside each other, so that rows of different days can be compared; and in CI, where ours mostly wait.
 const BESIDE: &str = "4";
+const MANY: &str = "8";
 
 /// What `stop-test` is asked.
 struct Asked<'a> {
     target: String,
     ways: &'a [&'a str],
     times: &'a str,
+    jobs: &'a str,
 }
 
 fn tried(program: &Path, asked: &Asked<'_>, recipe: &Recipe, places: &Places<'_>) -> anyhow::Result<Value> {
     let mut command = Command::new(program);
-    command.arg(&asked.target).args(["--json", "-", "--times", asked.times, "--jobs", BESIDE]);
+    command.arg(&asked.target).args(["--json", "-", "--times", asked.times, "--jobs", asked.jobs]);
     let home = places.here.join("home");
     if home.is_dir() {
         command.arg("--home").arg(home);
@@ -185,7 +187,7 @@ pub(super) fn ours(binary: &Path, tally: &mut Tally) -> anyhow::Result<()> {
         tally.take(&format!("the stop test of {}", recipe.name), || {
             let is_for_ci = |way: &&String| recipe.ci.is_empty() || recipe.ci.contains(way);
             let ways: Vec<&str> = recipe.stop.keys().filter(is_for_ci).map(String::as_str).collect();
-            let asked = Asked { target: recipe.target(&places), ways: &ways, times: ONCE };
+            let asked = Asked { target: recipe.target(&places), ways: &ways, times: ONCE, jobs: MANY };
             let seen = tried(&target().join("debug/stop-test"), &asked, recipe, &places)?;
             let kept = Kept::of(recipe, &seen)?;
             let bad: Vec<String> = kept.rows.iter().filter_map(kept::KeptRow::bad).collect();
