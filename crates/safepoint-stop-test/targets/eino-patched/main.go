@@ -121,6 +121,8 @@ func main() {
 			stops["after-tools"] = func() { cancel(adk.WithAgentCancelMode(adk.CancelAfterToolCalls)) }
 			go func() {
 				err := collect(runner.Run(ctx, history, option))
+				// The context of a run ends with it, as its documentation asks.
+				end()
 				says := "done"
 				var stopped *adk.CancelError
 				if errors.As(err, &stopped) || errors.Is(err, context.Canceled) {

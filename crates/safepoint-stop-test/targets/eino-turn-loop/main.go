@@ -113,8 +113,10 @@ func onAgentEvents(_ context.Context, _ *adk.TurnContext[string, *schema.Message
 }
 
 // tellEnd says how a loop ended, if it ended in a turn or before the turn of a message.
-func tellEnd(session *loop) {
+func tellEnd(session *loop, stop context.CancelFunc) {
 	end := session.Wait()
+	// The context of a run ends with it, as its documentation asks.
+	stop()
 	var cancelled *adk.CancelError
 	switch {
 	case errors.As(end.ExitReason, &cancelled), errors.Is(end.ExitReason, adk.ErrStreamCanceled), len(end.UnhandledItems) > 0:
@@ -175,7 +177,8 @@ func main() {
 		}
 		session = adk.NewTurnLoop(config)
 		session.Push(wish.Text)
-		session.Run(background)
-		go tellEnd(session)
+		ctx, stop := context.WithCancel(background)
+		session.Run(ctx)
+		go tellEnd(session, stop)
 	}
 }

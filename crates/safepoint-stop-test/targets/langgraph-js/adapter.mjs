@@ -1,11 +1,11 @@
-// LangGraph for JavaScript as its documentation has an agent written: createReactAgent with two tools and a MemorySaver that keeps the
+// LangGraph for JavaScript as its documentation has an agent written: createAgent with two tools and a MemorySaver that keeps the
 // conversation; the stream of messages is read to its end.
 //
 // Way to stop: `signal`, the AbortSignal in the configuration of the run.
 import { tool } from '@langchain/core/tools';
 import { MemorySaver } from '@langchain/langgraph';
-import { createReactAgent } from '@langchain/langgraph/prebuilt';
 import { ChatOpenAI } from '@langchain/openai';
+import { createAgent } from 'langchain';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 
@@ -22,7 +22,7 @@ const schema = z.object({ what: z.string().optional() });
 const work = tool((args, config) => post('work', args, config?.signal), { name: 'work', description: 'Works', schema });
 const deaf = tool(args => post('deaf', args), { name: 'deaf', description: 'Works', schema });
 const llm = new ChatOpenAI({ model: 'stop-test', configuration: { baseURL: process.env.OPENAI_BASE_URL } });
-const agent = createReactAgent({ llm, tools: [work, deaf], checkpointer: new MemorySaver() });
+const agent = createAgent({ model: llm, tools: [work, deaf], checkpointer: new MemorySaver() });
 
 async function turn(text) {
   controller = new AbortController();

@@ -85,6 +85,11 @@ public class Adapter {
             over("nothing");
         }
 
+        /** The answer of which it was the handle is whole: it cancels nothing any more. */
+        void answered() {
+            handle = null;
+        }
+
         void over(String says) {
             if (isOver.compareAndSet(false, true)) {
                 write(Map.of("at", "told", "says", says));
@@ -119,6 +124,7 @@ public class Adapter {
             assistant.chat(wish.path("text").asText())
                     .onPartialResponseWithContext((piece, context) -> next.piece(context.streamingHandle()))
                     .onPartialToolCallWithContext((piece, context) -> next.piece(context.streamingHandle()))
+                    .onIntermediateResponse(response -> next.answered())
                     .onCompleteResponse(response -> next.over("done"))
                     .onError(error -> {
                         System.err.println(error);
