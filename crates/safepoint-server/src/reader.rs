@@ -246,7 +246,8 @@ impl Reader {
             if matches!(ends, Ends::Turn(_)) {
                 self.end_if_at_rest().await;
             }
-            if matches!(self.at, ReaderStage::Over) {
+            // What is left of them is recorded, and read from there.
+            if !matches!(self.at, ReaderStage::Live(_)) {
                 return;
             }
         }

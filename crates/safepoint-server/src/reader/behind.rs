@@ -23,6 +23,11 @@ use crate::{
     problem::Answered,
 };
 
+/// That an item is at rest: the position of the last record of its turn; none of one that was withdrawn.
+struct ItemRest {
+    end: Option<u64>,
+}
+
 impl Reader {
     /// Sends what is recorded and was not sent, and goes to where the rest will come.
     pub(super) async fn catch_up(&mut self) -> Answered<()> {
@@ -30,11 +35,13 @@ impl Reader {
             Some(open) => open.join().await,
             None => None,
         };
-        let end = self.end_of_item().await?;
+        let rest = self.rest_of_item().await?;
         let row = self.host.store.open(&self.session).await?;
         let (upto, partial) = match &seat {
             // What comes behind it is of other items.
-            _ if end.is_some() => (end, None),
+            _ if rest.as_ref().is_some_and(|rest| rest.end.is_some()) => {
+                (rest.as_ref().and_then(|rest| rest.end), None)
+            }
             Some(seat) => (seat.recorded, seat.partial.clone()),
             None => (row.head.checked_sub(1), None),
         };
@@ -45,12 +52,14 @@ impl Reader {
         self.at = match seat {
             _ if is_over => ReaderStage::Over,
             // One that runs again meanwhile has more to read.
-            _ if end.is_some() => ReaderStage::Behind,
+            _ if rest.is_some() => ReaderStage::Behind,
             Some(seat) => ReaderStage::Live(LiveReader::of(seat)),
             None => ReaderStage::Journal((row.head, row.epoch)),
         };
-        if !is_over {
-            self.end_if_at_rest().await;
+        match (is_over, rest, self.until) {
+            (false, Some(_), Until::Item(number)) => self.end_at_rest(number).await?,
+            (false, _, _) => self.end_if_at_rest().await,
+            (true, _, _) => {}
         }
         Ok(())
     }
@@ -59,8 +68,8 @@ impl Reader {
         Some(self.host.opened(&self.session)?.handle().current_turn()?.turn)
     }
 
-    /// Where the turn of the item that it ends with has its end, if that is at rest: the position of its last record.
-    async fn end_of_item(&mut self) -> Answered<Option<u64>> {
+    /// Where the turn of the item that it ends with has its end, if that is at rest.
+    async fn rest_of_item(&mut self) -> Answered<Option<ItemRest>> {
         let Until::Item(number) = self.until else { return Ok(None) };
         let found = view(&self.host, &self.session, number).await?;
         let turn = found.turn.and_then(|turn| turn.parse::<TurnId>().ok());
@@ -69,7 +78,10 @@ impl Reader {
             ItemState::Running => turn.or_else(|| self.runs_now()),
             ItemState::Accepted | ItemState::Rest => turn,
         };
-        let Some(turn) = turn.filter(|_| found.state == ItemState::Rest) else { return Ok(None) };
+        if found.state != ItemState::Rest {
+            return Ok(None);
+        }
+        let Some(turn) = turn else { return Ok(Some(ItemRest { end: None })) };
         let (mut ended, mut last) = (None, None);
         read_journal(&*self.host.store, &self.session, |step| match step.what {
             Ok(JournalFact::Ended { turn: of, .. }) if of == turn => ended = Some(step.position),
@@ -84,7 +96,7 @@ impl Reader {
             _ => {}
         })
         .await?;
-        Ok(ended.or(last))
+        Ok(Some(ItemRest { end: ended.or(last) }))
     }
 
     /// Sends the records behind the last one up to this position, and returns whether one of them ends the stream.
@@ -121,14 +133,23 @@ impl Reader {
         Ok(is_over)
     }
 
-    /// An item that is at rest already has no event to wait for. One whose turn runs nowhere has none either, if nothing takes that up.
+    /// All that is recorded of an item at rest was sent. One that runs again meanwhile has more.
+    async fn end_at_rest(&mut self, number: u64) -> Answered<()> {
+        if view(&self.host, &self.session, number).await?.state == ItemState::Rest {
+            self.end_with_item(number).await;
+        }
+        Ok(())
+    }
+
+    /// An item that is at rest already has no event to wait for, but there may be some that were not sent. One whose turn runs nowhere has none
+    /// either, if nothing takes that up.
     pub(super) async fn end_if_at_rest(&mut self) {
         let Until::Item(number) = self.until else { return };
         self.known_at = None;
         // What cannot be read now is looked for at the next sign of life.
         let Ok(found) = view(&self.host, &self.session, number).await else { return };
         match found.state {
-            ItemState::Rest => self.end_with_item(number).await,
+            ItemState::Rest => self.at = ReaderStage::Behind,
             ItemState::Accepted if found.turn.is_some() => {
                 let left = read::known_in(&*self.host.store, &self.session).await.ok().flatten();
                 self.known_at = left.map(|left| Instant::now() + left);
