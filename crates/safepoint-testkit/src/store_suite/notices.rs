@@ -53,7 +53,7 @@ async fn learns_of(
     }
 }
 
-/// The same, where it may be told again of a session of which it has learned before: a store that reaches its server anew assumes nothing.
+/// The same past a session of which it has learned before: a store that reaches its server anew assumes nothing, and says that again.
 async fn learns_next_of(
     changes: &mut ChangeStream,
     (before, session): (&SessionId, &SessionId),
