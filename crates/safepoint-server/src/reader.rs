@@ -306,38 +306,4 @@ impl Reader {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::iter;
-
-    use safepoint::{
-        raw::store::NewSession,
-        session::Policy,
-        store::{MemoryStore, Store as _},
-    };
-
-    use super::*;
-    use crate::{
-        access::{AccessScope, Principal},
-        host::Host,
-    };
-
-    /// S13.29: an item that is to be read is pushed only with its reader.
-    #[tokio::test]
-    async fn without_a_reader_nothing_is_pushed() {
-        let store = Arc::new(MemoryStore::default());
-        let host = Host::builder(Arc::clone(&store) as Arc<_>).start().await.unwrap();
-        let who = Principal::new("ci", AccessScope::ALL);
-        let by = Caller { host: Arc::clone(&host.inner), load: Arc::default(), who, trace: None };
-        let row = store.create(NewSession::of(SessionId::fresh())).await.unwrap();
-        let kept = Kept { setup: Setup::of(&row), row };
-        let item = ItemPush { text: "go".to_owned(), policy: Policy::Enqueue, key: None };
-        let places: Vec<_> = iter::from_fn(|| ReaderPlace::take(&by.load, "ci").ok()).collect();
-        let refused = Reader::push(&by, &kept, &Owner::Elsewhere, &item).await.err().unwrap();
-        assert_eq!(refused.code(), "too_many_readers");
-        assert!(store.inbox(kept.id()).await.unwrap().is_empty());
-        drop(places);
-        let (pushed, _reader) = Reader::push(&by, &kept, &Owner::Elsewhere, &item).await.unwrap();
-        assert_eq!(pushed.number, 1);
-        host.drain(Duration::ZERO).await;
-    }
-}
+mod tests;

@@ -36,12 +36,11 @@ impl Reader {
             None => None,
         };
         let rest = self.rest_of_item().await?;
+        let end = rest.as_ref().and_then(|rest| rest.end);
         let row = self.host.store.open(&self.session).await?;
         let (upto, partial) = match &seat {
             // What comes behind it is of other items.
-            _ if rest.as_ref().is_some_and(|rest| rest.end.is_some()) => {
-                (rest.as_ref().and_then(|rest| rest.end), None)
-            }
+            _ if end.is_some() => (end, None),
             Some(seat) => (seat.recorded, seat.partial.clone()),
             None => (row.head.checked_sub(1), None),
         };
