@@ -44,24 +44,20 @@ async fn learns_of(
     session: &SessionId,
     least: Changes,
 ) -> Result<(), BrokenStore> {
-    loop {
-        let change = next(changes).await??;
-        same("the session that changed", &change.session, session)?;
-        if !least.is_beyond(change.changes) {
-            return Ok(());
-        }
-    }
+    learns_past(changes, None, (session, least)).await
 }
 
-/// The same past a session of which it has learned before: a store that reaches its server anew assumes nothing, and says that again.
-async fn learns_next_of(
+/// The same past a session of which it has learned before: a store that reaches its server anew assumes nothing, and says that again, and
+/// nothing else of it.
+async fn learns_past(
     changes: &mut ChangeStream,
-    (before, session): (&SessionId, &SessionId),
-    least: Changes,
+    before: Option<(&SessionId, Changes)>,
+    (session, least): (&SessionId, Changes),
 ) -> Result<(), BrokenStore> {
     loop {
         let change = next(changes).await??;
-        if change.session == *before {
+        if let Some((before, known)) = before.filter(|(before, _)| change.session == **before) {
+            same(&format!("what is said again of {before}"), change.changes, known)?;
             continue;
         }
         same("the session that changed", &change.session, session)?;
@@ -115,9 +111,10 @@ async fn a_node_learns_of_the_sessions_that_it_holds(bed: &Bed) -> Result<(), Br
     // In this order, so that a wrong one comes first.
     bed.other.push(&c, item("1", "of another node")).await?;
     bed.store.push(&a, item("1", "by its own process")).await?;
-    learns_of(&mut changes, &a, bed.store.notice(&a).await?).await?;
+    let of_a = bed.store.notice(&a).await?;
+    learns_of(&mut changes, &a, of_a).await?;
     bed.other.ask_stop(&b, wish("stop")).await?;
-    learns_next_of(&mut changes, (&a, &b), bed.store.notice(&b).await?).await
+    learns_past(&mut changes, Some((&a, of_a)), (&b, bed.store.notice(&b).await?)).await
 }
 
 async fn a_node_learns_that_it_was_buried(bed: &Bed) -> Result<(), BrokenStore> {
