@@ -80,8 +80,7 @@ impl Kept {
 }
 
 impl KeptRow {
-    /// What is worse than *ends late* in it, or was not reached, in words. Where the caller itself is gone, what ignores each signal may
-    /// live until the last one, which is later.
+    /// What is worse than *ends late* in it, or was not reached, in words.
     pub(super) fn bad(&self) -> Option<String> {
         let is_good = |word: &String| VERDICTS[..2].contains(&word.as_str());
         let is_bad =
