@@ -78,8 +78,13 @@ impl Guard {
             return ExitCode::from(KILLED);
         }
         let code = work(self);
-        clean(&self.folder);
+        self.clean();
         code
+    }
+
+    /// Ends what is left of the run, and says how that went: nothing of it is alive, or what could not be done.
+    pub fn clean(&self) -> &'static str {
+        clean(&self.folder)
     }
 }
 
@@ -90,14 +95,17 @@ fn is_above() {
     }
 }
 
-/// Ends what is left of a run.
-fn clean(folder: &Path) {
-    end_all(folder);
-    end_below();
+/// Ends what is left of a run, and says whether all of it has ended.
+fn clean(folder: &Path) -> &'static str {
+    let (named, hidden) = (end_all(folder), end_below());
     if let Err(error) = fs::remove_dir_all(folder)
         && error.kind() != io::ErrorKind::NotFound
     {
         eprintln!("stop-test: {} could not be removed: {error}", folder.display());
+    }
+    match named && hidden {
+        true => "all that was started has been ended",
+        false => "some of what was started could not be ended",
     }
 }
 
@@ -109,14 +117,15 @@ async fn guards(args: &[OsString]) -> io::Result<ExitCode> {
     command.arg(WORKS).arg(getpid().as_raw_nonzero().to_string()).arg(folder.path());
     // In a group of its own, so that what ends this one's group leaves it.
     let mut child = command.args(args.iter().skip(1)).process_group(0).spawn()?;
-    let status = waited(&mut child).await?;
-    clean(folder.path());
+    let status = waited(&mut child).await;
+    let cleaned = clean(folder.path());
+    let status = status?;
     Ok(match status.code().and_then(|code| u8::try_from(code).ok()) {
         // Exit: as the one that works has said it (S15.5).
         Some(code) => ExitCode::from(code),
         None => {
             let signal = status.signal().unwrap_or_default();
-            eprintln!("stop-test: it was ended by signal {signal}; all that was started has been ended");
+            eprintln!("stop-test: it was ended by signal {signal}; {cleaned}");
             // Exit: nothing is known of the target.
             ExitCode::from(KILLED)
         }

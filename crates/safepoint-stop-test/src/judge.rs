@@ -1,6 +1,7 @@
 //! From facts and claims to one word, by nothing else.
 //!
-//! **Invariants:** the same facts and claims have the same verdict. Work that ends earlier, or is named, never makes it worse.
+//! **Invariants:** the same facts and claims have the same verdict. Work that ends earlier, or is named, never makes it worse; a text
+//! of any number names none.
 
 use std::{collections::BTreeSet, time::Duration};
 

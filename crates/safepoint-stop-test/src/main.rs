@@ -20,8 +20,8 @@ use tokio::signal::unix::{SignalKind, signal};
 struct Args {
     /// `program:CMD`, a command that answers the prompt that is its last argument; `terminal:CMD`, a program with a screen;
     /// `acp:CMD`, an agent of the Agent Client Protocol; `a2a:CMD`, a server of Agent2Agent on the port in `$PORT`; `responses:CMD`, one
-    /// of OpenAI's Responses; `http:CMD`, any endpoint that streams, asked as `--request` says; `mcp:CMD`, a server of tools; `adapter:CMD`, a library, by a small
-    /// program.
+    /// of OpenAI's Responses; `http:CMD`, any endpoint that streams, asked as `--request` says; `mcp:CMD`, a server of tools; `adapter:CMD`,
+    /// a library, by a small program.
     target: Target,
     /// Only this scenario, by its name or number; may be said again.
     #[arg(long, value_name = "SCENARIO", value_parser = scenario)]
@@ -131,7 +131,7 @@ fn failed(why: &str) -> ExitCode {
     ExitCode::from(NOT_DRIVEN)
 }
 
-/// The report; none if it was interrupted. All that was started has been ended by then.
+/// The report; none if it was interrupted. What was started has been ended by then, and how that went was said.
 async fn interruptible(args: &Args, guard: &Guard) -> Option<Report> {
     let interrupted = Box::pin(interrupted());
     // Either ends it: a report that is there is not thrown away, and trials that are dropped end what they have started.
@@ -139,7 +139,8 @@ async fn interruptible(args: &Args, guard: &Guard) -> Option<Report> {
         Either::Left((report, _)) => Some(report),
         Either::Right((_, running)) => {
             drop(running);
-            say(&mut std::io::stderr(), "stop-test: interrupted; all that was started has been ended\n");
+            let cleaned = guard.clean();
+            say(&mut std::io::stderr(), &format!("stop-test: interrupted; {cleaned}\n"));
             None
         }
     }

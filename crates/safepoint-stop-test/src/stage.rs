@@ -242,7 +242,9 @@ impl Drop for TrialStage {
         if fs::remove_file(self.folder().join(asked::ON)).is_err() {
             // The target has removed it, or the whole folder.
         }
-        processes::end_all(self.folder());
+        if !processes::end_all(self.folder()) {
+            // What does not die is tried again when the run ends, and named then.
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A server of tools of the Model Context Protocol, over its standard input and output.
 //!
 //! It asks no model: the test is its caller, and calls a tool that runs a command, that fetches an address, or that is one of the test's
-//! own. The protocol has no answer to `notifications/cancelled`: a caller has control when it has sent that, and is told nothing.
+//! own. The protocol has no answer to `notifications/cancelled`: a caller has control when it has sent that, and learns nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ const KEPT: u64 = 60_000;
 /// The notification of the protocol; the end of its input, as a caller that is gone; the cancel of a task, where a server has tasks.
 const CANCELLED: &str = "notifications/cancelled";
 const CLOSED: &str = "input-closed";
-pub(super) const TASK: &str = "tasks/cancel";
+const TASK: &str = "tasks/cancel";
 
 /// A server that is connected.
 pub(super) struct Mcp {
@@ -50,10 +50,10 @@ pub(super) struct Mcp {
     last_task: Option<Value>,
     /// The cancels that are not answered, each with the task and the request for that one's result.
     cancels: BTreeMap<u64, (Value, u64)>,
-    /// When it was told to stop what has no answer.
+    /// When its caller asked for a stop that has no answer.
     stopped: Option<Instant>,
     is_closed: bool,
-    /// What is told once nothing is open.
+    /// What its caller knows once nothing is open.
     said: Said,
     named: Vec<String>,
     later: Option<Call>,
@@ -118,11 +118,17 @@ impl Mcp {
             }
         }
         let may_be_tasks = server["capabilities"]["tasks"]["requests"]["tools"]["call"].is_object();
-        let is_one =
-            |tool: &Value| matches!(tool["execution"]["taskSupport"].as_str(), Some("optional" | "required"));
-        self.has_tasks = may_be_tasks && tools.iter().any(is_one);
-        let offered =
-            tools.iter().map(|tool| json!({"name": tool["name"], "input_schema": tool["inputSchema"]}));
+        let support = |tool: &Value| tool["execution"]["taskSupport"].as_str().unwrap_or_default().to_owned();
+        self.has_tasks =
+            may_be_tasks && tools.iter().any(|tool| matches!(&*support(tool), "optional" | "required"));
+        // Only what can be called in the way of this trial.
+        let fits = |tool: &&Value| match &*support(tool) {
+            "optional" => true,
+            "required" => self.as_tasks,
+            _ => !self.as_tasks,
+        };
+        let offered = tools.iter().filter(fits);
+        let offered = offered.map(|tool| json!({"name": tool["name"], "input_schema": tool["inputSchema"]}));
         self.offered = json!({ "tools": offered.collect::<Vec<_>>() });
         Ok(())
     }

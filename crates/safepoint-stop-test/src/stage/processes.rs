@@ -117,8 +117,8 @@ fn seen((pid, line): (i32, String)) -> Option<SeenProcess> {
     Some(SeenProcess { pid, start: stat.start, parent: stat.parent, line })
 }
 
-/// Ends all that names this folder, and waits until it is dead.
-pub(crate) fn end_all(folder: &Path) {
+/// Ends all that names this folder, and waits until it is dead; whether nothing of it is left.
+pub(crate) fn end_all(folder: &Path) -> bool {
     let mark = folder.display().to_string();
     let ours = i32::try_from(std::process::id()).unwrap_or_default();
     let names = |pid: i32| {
@@ -126,33 +126,25 @@ pub(crate) fn end_all(folder: &Path) {
         told || fs::read(format!("/proc/{pid}/environ"))
             .is_ok_and(|all| String::from_utf8_lossy(&all).contains(&mark))
     };
-    let began = StdInstant::now();
-    loop {
-        let left: Vec<i32> =
-            all().filter(|pid| *pid != ours && start(*pid).is_some() && names(*pid)).collect();
-        if left.is_empty() || began.elapsed() > DYING {
-            return;
-        }
-        for pid in left.into_iter().filter_map(Pid::from_raw) {
-            if kill_process(pid, Signal::KILL).is_err() {
-                // It is gone, or is somebody else's.
-            }
-        }
-        thread::sleep(LOOK);
-    }
+    end(|| all().filter(|pid| *pid != ours && start(*pid).is_some() && names(*pid)).collect())
 }
 
-/// Ends all that is below this process, whatever it hides, and waits until it is dead.
-pub(crate) fn end_below() {
+/// Ends all that is below this process, whatever it hides, and waits until it is dead; whether nothing of it is left.
+pub(crate) fn end_below() -> bool {
+    end(below)
+}
+
+/// Kills what there is until nothing is, for a while at most; whether nothing is left.
+fn end(left: impl Fn() -> Vec<i32>) -> bool {
     let began = StdInstant::now();
     loop {
-        let left = below();
+        let left = left();
         if left.is_empty() || began.elapsed() > DYING {
-            return;
+            return left.is_empty();
         }
         for pid in left.into_iter().filter_map(Pid::from_raw) {
             if kill_process(pid, Signal::KILL).is_err() {
-                // It is gone, or is somebody else's.
+                // It is gone, or is another user's.
             }
         }
         thread::sleep(LOOK);

@@ -32,6 +32,7 @@ const SILENCE: Duration = Duration::from_millis(500);
 const BUSY: &str = "2";
 /// What the model says a piece at a time.
 const STORY: &str = "once upon a time there was a stop button that stopped what it was asked to stop. ";
+
 impl TrialStage {
     /// Makes the calls of a server that asks no model which bring it to the moment.
     ///
@@ -46,7 +47,8 @@ impl TrialStage {
             |moment| AskedWork::of_server(moment, server.offered(), (self.folder(), &self.tools.url()));
         let (asked, later) = (work(moment).map_err(not_expressed)?, work(StopMoment::AfterEnd));
         let later = later.ok().and_then(|later| later.reply.calls.into_iter().next());
-        self.gate = None;
+        // It asks no model.
+        (self.gate, self.is_called) = (None, true);
         server.call(&asked.reply.calls, later).await;
         Ok(asked)
     }
@@ -60,7 +62,6 @@ impl TrialStage {
         moment: StopMoment,
         called: Option<AskedWork>,
     ) -> Result<Scene, StageError> {
-        self.is_called = called.is_some();
         let still = Scene { gate: None, drips: false, pieces: 0 };
         if moment == StopMoment::AtOnce {
             self.is_reached();
@@ -154,7 +155,7 @@ impl TrialStage {
             if began.elapsed() > PATIENCE {
                 let [(commands, of), (calls, of_calls)] = seen;
                 let why = format!(
-                    "{commands} of {} commands and {calls} of {} calls of its model began",
+                    "{commands} of {} commands and {calls} of {} calls that were asked for began",
                     of.least, of_calls.least
                 );
                 return Err(not_reached(why));

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     process::{self, Command, Stdio},
 };
 
@@ -50,6 +51,21 @@ fn what_names_nothing_does_not_outlive_a_killed_test() {
         wait::until("all is ended", || !sleeps(&seconds));
         wait::until("all is removed", || fs::read_dir(place.path()).unwrap().count() == 0);
     }
+}
+
+/// S15.6: an interrupted test says that all has ended once that is so, also of what names nothing.
+#[test]
+fn an_interrupted_test_says_that_all_has_ended_when_it_has() {
+    let seconds = seconds(4);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stop-test"));
+    command.arg(leaves(&seconds)).args(["--only", "tool"]);
+    let mut test = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    wait::until("it is started", || sleeps(&seconds));
+    kill_process(Pid::from_child(&test), Signal::INT).unwrap();
+    let lines = BufReader::new(test.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let said = lines.into_iter().find(|line| line.contains("interrupted")).unwrap();
+    assert!(said.contains("all that was started has been ended") && !sleeps(&seconds), "{said}");
+    assert_eq!(test.wait().unwrap().code(), Some(130));
 }
 
 /// The process that works for the one with this number.
