@@ -10,7 +10,7 @@ use safepoint::{
     session::Policy,
     store::{MemoryStore, Store as _},
 };
-use tokio::{sync::watch, task::yield_now};
+use tokio::sync::watch;
 
 use super::*;
 use crate::{
@@ -78,12 +78,11 @@ async fn a_reader_that_is_late_has_the_whole_turn_of_its_item() {
     let owner = by.owner(&kept).await.unwrap();
     let (pushed, mut reader) = Reader::push(&by, &kept, &owner, &says("second")).await.unwrap();
     opens.send_replace(true);
-    let rests = async {
-        while view(&by.host, kept.id(), pushed.number).await.unwrap().state != ItemState::Rest {
-            yield_now().await;
-        }
-    };
-    timeout(Duration::from_secs(20), rests).await.expect("both turns end");
+    // One that reads all at once: when it has ended, both turns are over, and the late one has read nothing yet.
+    let row = &kept.row;
+    let mut prompt = Reader::start(&by, row, None).await.unwrap().until(Until::Item(pushed.number));
+    let read = async { while prompt.next().await.is_some() {} };
+    timeout(Duration::from_secs(20), read).await.expect("both turns end");
     let mut kinds = Vec::new();
     while let Some(frames) = reader.next().await {
         let of = |frame: &Frame| frame.event().map(|(kind, _)| kind.to_owned());
