@@ -76,7 +76,7 @@ async fn servers_take_what_is_due_without_the_queue() {
     is_done(&world, &session, 2).await;
     two.end();
     let three = serve(&world, "three");
-    world.sql("DROP SCHEMA safepoint_work CASCADE");
+    world.drop_schema("safepoint_work").await;
     wait::so("the operator learns of it", || log(&world, "three").contains("warning: the placement is away"))
         .await;
     world.does(&["push", &session, "and again"]).await;

@@ -8,6 +8,8 @@ use std::sync::{
 use safepoint::store::Store;
 use safepoint_nodes::GraphileQueue;
 use safepoint_stores::{PostgresStore, postgres::PostgresOptions};
+use safepoint_testkit::wait;
+use tokio_postgres::error::SqlState;
 
 use crate::{
     cluster::Cluster,
@@ -99,6 +101,13 @@ async fn client(database: &str) -> tokio_postgres::Client {
     client
 }
 
+/// Runs statements: again after a deadlock, as those that drop tables in use take locks in an order of their own.
 async fn sql(database: &str, statements: &str) {
-    client(database).await.batch_execute(statements).await.unwrap();
+    let client = client(database).await;
+    let look = || async {
+        client.batch_execute(statements).await.inspect_err(|refused| {
+            assert_eq!(refused.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED), "{statements}: {refused}");
+        })
+    };
+    wait::asked(format_args!("{statements} is done"), look).await;
 }

@@ -16,7 +16,11 @@ use safepoint_stores::{
     PostgresStore,
     postgres::{PostgresOptions, StoreClock},
 };
-use safepoint_testkit::store_suite::{Population, Time, outside, play::Player};
+use safepoint_testkit::{
+    store_suite::{Population, Time, outside, play::Player},
+    wait,
+};
+use tokio_postgres::error::SqlState;
 
 use super::{cluster::Cluster, proxy::Proxy};
 
@@ -45,11 +49,16 @@ pub(crate) fn emptied() -> impl Fn(Environment) -> [Arc<dyn Store>; 2] + Sync {
             "TRUNCATE {schema}.nodes, {schema}.sessions, {schema}.tenures, {schema}.records, {schema}.items, {schema}.stops, \
              {schema}.approvals; ALTER SEQUENCE {schema}.epochs RESTART"
         );
-        // The suite asks for a store within its own runtime.
-        let empties = move || {
-            runtime().block_on(async { Cluster::shared().connect().await.batch_execute(&empty).await })
+        // Again after a deadlock: what a store before asked for last may still be running, and has other tables first.
+        let look = move || {
+            let ran =
+                runtime().block_on(async { Cluster::shared().connect().await.batch_execute(&empty).await });
+            ran.inspect_err(|refused| {
+                assert_eq!(refused.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED), "{refused}");
+            })
         };
-        thread::spawn(empties).join().unwrap().unwrap();
+        // The suite asks for a store within its own runtime.
+        thread::spawn(|| wait::until("the schema is empty", look)).join().unwrap();
         [0, 1].map(|_| Arc::new(open(&schema, &outside)) as Arc<dyn Store>)
     }
 }
