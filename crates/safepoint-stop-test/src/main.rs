@@ -1,6 +1,11 @@
 //! `stop-test`: what does the stop of an agent really do?
 
-use std::{fs, io::IsTerminal as _, path::PathBuf, process::ExitCode};
+use std::{
+    fs,
+    io::{self, IsTerminal as _, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::Parser;
 use futures_util::{
@@ -85,7 +90,8 @@ struct Args {
 
 const HELP: &str = "\
 The target finds its model by OPENAI_BASE_URL, ANTHROPIC_BASE_URL or GOOGLE_GEMINI_BASE_URL, with a key of no provider, and has a
-HOME of its own. Its command is read by a shell; `$PWD` is a folder of the trial, so name files by their whole path.
+HOME of its own. It is one command, as a shell reads it: what needs `;`, `&&` or `|` is a script, variables are --env. `$PWD` is a
+folder of the trial, so name files by their whole path.
 A request file is TOML: `path` and `body` with {TEXT}, and if there are such, `id`, `cancel` and `next`:
   path = \"/chat\"
   body = '{\"message\": \"{TEXT}\", \"thread\": \"{CONVERSATION}\"}'
@@ -126,7 +132,7 @@ fn works(guard: &Guard) -> ExitCode {
 }
 
 fn failed(why: &str) -> ExitCode {
-    say(&mut std::io::stderr(), &format!("stop-test: {why}\n"));
+    say(&mut io::stderr(), &format!("stop-test: {why}\n"));
     // Exit: as in `main`.
     ExitCode::from(NOT_DRIVEN)
 }
@@ -140,7 +146,7 @@ async fn interruptible(args: &Args, guard: &Guard) -> Option<Report> {
         Either::Right((_, running)) => {
             drop(running);
             let cleaned = guard.clean();
-            say(&mut std::io::stderr(), &format!("stop-test: interrupted; {cleaned}\n"));
+            say(&mut io::stderr(), &format!("stop-test: interrupted; {cleaned}\n"));
             None
         }
     }
@@ -248,7 +254,7 @@ async fn row(target: &Target, scenario: Scenario, way: String, times: u32) -> Ro
     let row = Row { scenario, way, trials };
     if !row.is_unexpressed() {
         let words = if row.worst().is_some() { row.words() } else { row.because() };
-        say(&mut std::io::stderr(), &format!("{} by {}: {words}\n", row.scenario.name, row.way));
+        say(&mut io::stderr(), &format!("{} by {}: {words}\n", row.scenario.name, row.way));
     }
     row
 }
@@ -266,21 +272,26 @@ fn write(args: &Args, report: &Report) -> Result<(), String> {
     to_file(args.html.as_ref(), &|| Ok(report.page()));
     to_file(args.junit.as_ref(), &|| Ok(report.junit(args.require)));
     to_file(args.json.as_ref().filter(|file| !is_output(file)), &json);
-    let mut out = std::io::stdout();
+    let mut out = io::stdout();
     let is_coloured = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let text = match args.json.as_ref().filter(is_output) {
         Some(_) => format!("{}\n", json()?),
         None if is_coloured => format!("{report:#}"),
         None => format!("{report}"),
     };
-    say(&mut out, &text);
+    failed.extend(unwritten(&mut out, &text).map(|error| format!("the output cannot be written: {error}")));
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
 }
 
-fn say(to: &mut impl std::io::Write, text: &str) {
-    if to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_err() {
-        // Its reader is gone; the exit code says what came of it.
-    }
+/// Writes this; why it could not, unless its reader is gone and the exit code says enough.
+fn unwritten(to: &mut impl Write, text: &str) -> Option<io::Error> {
+    let written = to.write_all(text.as_bytes()).and_then(|()| to.flush());
+    written.err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+}
+
+fn say(to: &mut impl Write, text: &str) {
+    // Where this cannot be written, there is no place to say so.
+    drop(unwritten(to, text));
 }
 
 fn request(file: &str) -> Result<RequestFile, String> {

@@ -10,12 +10,15 @@ use crate::{
 
 mod junit;
 mod page;
+mod plain;
 #[cfg(any(test, feature = "schema"))]
 mod schema;
 mod terminal;
 
 #[cfg(any(test, feature = "schema"))]
 pub use schema::report_schema;
+
+pub(crate) use plain::is_obeyed;
 
 /// All rows of one target.
 #[derive(Clone, Debug, Serialize)]
@@ -85,15 +88,15 @@ impl Row {
         self.trials.iter().any(is_so)
     }
 
-    /// What the worst verdict rests on, or why there is none.
+    /// What the worst verdict rests on, or why there is none: one line, also of a target that wrote what a terminal would obey.
     #[must_use]
     pub fn because(&self) -> String {
         let worst = self.judged().max_by_key(|trial| trial.judged.verdict);
-        match (worst, self.trials.iter().find_map(|trial| trial.as_ref().err())) {
+        plain::plain(&match (worst, self.trials.iter().find_map(|trial| trial.as_ref().err())) {
             (Some(trial), _) => format!("{}{}", trial.judged.because, beside(trial)),
             (None, Some(error)) => error.to_string(),
             (None, None) => "it was not tried".to_owned(),
-        }
+        })
     }
 
     /// The verdicts in words, the worst first, with how often each came where they differ.

@@ -207,6 +207,32 @@ fn a_target_that_writes_garbage_or_floods_is_not_waited_for() {
     assert_each(&seen(&adapter("garbles"), &["--only", "tool"]), &[], "lies");
 }
 
+/// S15.24: what a target wrote is shown, and a terminal obeys none of it.
+#[test]
+fn a_terminal_obeys_nothing_that_a_target_wrote() {
+    let output =
+        run(r#"adapter:sh -c 'printf "\033[2Jbang\n" >&2; exit 3'"#, &["--only", "tool", "--times", "1"]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(text.contains("(exit status: 3)") && text.contains("\\u{1b}[2Jbang"), "{text:?}");
+    assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
+    let named = run(r#"adapter:echo '{"at": "ready", "stops": ["\u001b[2J"]}'"#, &["--only", "tool"]);
+    let text = String::from_utf8([named.stdout, named.stderr].concat()).unwrap();
+    assert!(text.contains("a way to stop it that is no word"), "{text:?}");
+}
+
+/// S15.5: a table that cannot be written is no success.
+#[test]
+fn an_output_without_room_is_no_success() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stop-test"));
+    command.arg(adapter("ends")).args(["--only", "tool", "--times", "1"]);
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = command.stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(words.contains("the output cannot be written: No space left"), "{words}");
+}
+
 /// S15.2: a target ignores no signal because who started the test does, as `nohup` and a shell's `&` do.
 #[test]
 fn signals_that_the_test_was_started_without_reach_a_target() {

@@ -81,7 +81,7 @@ impl A2a {
                     Err(error) => *seen = error,
                 }
             }
-            self.server.is_alive()?;
+            self.server.is_alive().await?;
             sleep(LOOK).await;
         }
     }

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::{FIRST, NEXT, Started, Told, lines::JsonLines, wrote};
 use crate::{
     claims::Said,
+    report::is_obeyed,
     stage::{StageError, TrialStage},
 };
 
@@ -46,6 +47,9 @@ impl Adapter {
         let ways: Vec<String> = serde_json::from_value(ready["stops"].clone()).unwrap_or_default();
         if ways.is_empty() {
             return Err(not_ready("named no way to stop it", &lines));
+        }
+        if ways.iter().any(|way| way.contains(is_obeyed)) {
+            return Err(not_ready("named a way to stop it that is no word", &lines));
         }
         Ok(Self { lines, ways, crash: None })
     }

@@ -75,10 +75,13 @@ impl JsonLines {
         self.process.words()
     }
 
-    /// How it ended, once its output is closed.
+    /// How it ended, once its output is closed; its words are whole then.
     pub(super) async fn end(&mut self) -> String {
         match timeout(DYING, self.process.child.wait()).await {
-            Ok(Ok(status)) => status.to_string(),
+            Ok(Ok(status)) => {
+                self.process.is_heard().await;
+                status.to_string()
+            }
             Ok(Err(error)) => error.to_string(),
             Err(_elapsed) => "its output is closed, or has a line without an end".to_owned(),
         }

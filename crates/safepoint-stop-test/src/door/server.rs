@@ -58,7 +58,7 @@ impl ServerProcess {
     pub(super) async fn listens(&mut self) -> Result<(), StageError> {
         let mut listening = async || {
             while TcpStream::connect(("127.0.0.1", self.port)).await.is_err() {
-                self.is_alive()?;
+                self.is_alive().await?;
                 sleep(LOOK).await;
             }
             Ok(())
@@ -72,8 +72,9 @@ impl ServerProcess {
 
     /// # Errors
     /// How it ended, if it has.
-    pub(super) fn is_alive(&mut self) -> Result<(), StageError> {
+    pub(super) async fn is_alive(&mut self) -> Result<(), StageError> {
         let Some(end) = self.end() else { return Ok(()) };
+        self.process.is_heard().await;
         let why = format!("it ended before it listened: {end}{}", wrote(&self.words()));
         Err(StageError::NotStarted(why))
     }
