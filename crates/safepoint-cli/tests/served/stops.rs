@@ -5,6 +5,7 @@ use std::sync::Arc;
 use safepoint::{Session, approval::ApprovalMode, ids::SessionId, session::ChatPlanner, store::OwnerProcess};
 use safepoint_testkit::{script::Reply, tools::GateTools, wait::InTime as _};
 use serde_json::{Value, json};
+use tokio::runtime;
 
 use super::world::{World, modelled, said, says};
 
@@ -147,16 +148,27 @@ async fn a_stop_waits_for_no_turn_that_was_cut() {
     // Else it finds the dead owner, and has the session itself.
     let world = World::only_when_asked(agent.clone()).await;
     let session = world.made(&json!({})).await;
-    let dead = OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() };
-    let builder = Session::builder(ChatPlanner::new(agent));
-    let owner = builder.open(Arc::clone(&world.store), SessionId::from(&*session), dead).await.unwrap();
-    owner.push("Go.".to_owned()).unwrap().recorded().await;
-    gate.request().in_time("the turn asks its model").await;
+    let (store, id) = (Arc::clone(&world.store), SessionId::from(&*session));
+    let dies = move || {
+        // It does nothing more once nothing runs its runtime: not even what a stop in the store asks of it.
+        let dead = OwnerProcess { pid: u32::MAX, ..OwnerProcess::here() };
+        let process = runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let owner = process.block_on(async {
+            let builder = Session::builder(ChatPlanner::new(agent));
+            let owner = builder.open(store, id, dead).await.unwrap();
+            owner.push("Go.".to_owned()).unwrap().recorded().await;
+            gate.request().in_time("the turn asks its model").await;
+            owner
+        });
+        (process, owner)
+    };
+    let (process, _owner) = tokio::task::spawn_blocking(dies).await.unwrap();
     for wait in ["--wait=settled", "--wait=quiet"] {
         let stopped = world.ask(&["stop", &session, "--now", wait, "--json"]).await;
         assert_eq!((stopped.code, &stopped.last()["status"]), (1, &json!("unknown")), "{stopped:?}");
         assert!(stopped.out.contains("turn-1 was cut by the end of the server's process"), "{stopped:?}");
     }
+    process.shutdown_background();
     world.end().await;
 }
 
