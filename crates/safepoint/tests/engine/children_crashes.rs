@@ -2,20 +2,23 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use safepoint::{
-    Agent, AgentBuilder, History, Model, Outcome,
+    Agent, AgentBuilder, History, Model, Outcome, SafePoints, StopRequest,
+    approval::{ApprovalMode, Decision, ToolApproval},
     history::Message,
     log::{Log, LogError, MemoryLog, RunRecord},
     model::{Conversation, DeltaStream, ModelSpec},
     receipt::Ending,
-    tool::EffectClass,
+    tool::{Concurrency, EffectClass},
 };
+use tokio::sync::Semaphore;
 
-use crate::children::{hire, with};
+use crate::children::{gated, hire, with};
+use crate::children_waiting::{DURABLY, asked, question};
 use crate::world::{Reply, ask, does, say};
 
 /// Says the one thing to a person and the other to results, whatever came before, and counts both.
@@ -51,7 +54,7 @@ fn steady(
     said: &Arc<Mutex<[u32; 2]>>,
 ) -> AgentBuilder {
     let model = Steady { first: Arc::new(first), then: Arc::new(move || say(then)), said: Arc::clone(said) };
-    Agent::builder(model).approvals(safepoint::approval::ApprovalMode::Auto)
+    Agent::builder(model).approvals(ApprovalMode::Auto)
 }
 
 /// Fails from one append on, until it is repaired.
@@ -111,4 +114,42 @@ async fn a_tree_goes_on_from_any_append() {
         appends += 1;
     }
     assert!(appends > 20, "{appends}");
+}
+
+/// S8.3, S9.3: a stop of the root took the question of its grandchild back. Wherever the resume is cut before that run has asked
+/// again, the next one asks it under a new id: no run waits for an answer that cannot come.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_was_taken_back_is_asked_again_from_any_append() {
+    for appends in 0.. {
+        let (busy, ran, said) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)), Arc::default());
+        let work = gated("work", &Arc::new(Semaphore::new(100)), &ran);
+        let work = work.with(|spec| spec.approval(ToolApproval::Required).effect(EffectClass::Idempotent));
+        // A plain call keeps the root from suspending before the stop.
+        let plain = gated("plain", &busy, &Arc::default()).with(|spec| spec.overlap(Concurrency::Parallel));
+        let leaf = steady(|| ask(&["work"]), "leaf", &said).tool(work).approvals(DURABLY).build();
+        let middle = steady(|| hire(&["leaf"]), "middle", &said).approvals(DURABLY);
+        let middle = with(middle, "leaf", &leaf).build();
+        let root = steady(|| hire(&["middle", "+plain"]), "root", &said).approvals(DURABLY);
+        let root = with(root, "middle", &middle).tool(plain).build();
+        let log = Arc::new(Breaks { inner: MemoryLog::default(), left: AtomicU64::new(u64::MAX) });
+        let handle = root.run_recorded(log.clone(), History::new(), "go").detach();
+        let first = asked(&handle).await;
+        handle.stop(StopRequest::at(SafePoints::ANY));
+        busy.add_permits(1);
+        let stopped = handle.done().await;
+        assert_eq!(stopped.ending(), Ending::Stopped);
+        log.left.store(appends, Ordering::SeqCst);
+        let cut = root.resume(&stopped).await;
+        log.left.store(u64::MAX, Ordering::SeqCst);
+        let is_whole = cut.ending() == Ending::Suspended;
+        let waiting = if is_whole { cut } else { root.resume(&cut).await };
+        let second = question(&waiting);
+        assert_ne!(first.id, second.id, "append {appends}");
+        let outcome = root.resume_with(&waiting, vec![(second.id, Decision::Approve)]).await;
+        assert_eq!((outcome.answer(), ran.load(Ordering::SeqCst)), (Some("root"), 1), "append {appends}");
+        if is_whole {
+            assert!(appends > 5, "{appends}");
+            return;
+        }
+    }
 }

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use crate::children::{at, gated, hire, row, with};
 use crate::world::{agent, ask, say};
 
-const DURABLY: ApprovalMode = ApprovalMode::Ask(None, WithoutApprover::Suspend);
+pub(crate) const DURABLY: ApprovalMode = ApprovalMode::Ask(None, WithoutApprover::Suspend);
 
 /// Three levels; the leaf's one call needs a person.
 fn levels(ran: &Arc<AtomicU32>) -> Agent {
@@ -29,12 +29,12 @@ fn levels(ran: &Arc<AtomicU32>) -> Agent {
     with(agent([hire(&["middle"]), say("root")]), "middle", &middle).build()
 }
 
-fn question(outcome: &Outcome) -> ApprovalRequest {
+pub(crate) fn question(outcome: &Outcome) -> ApprovalRequest {
     let Outcome::Suspended(waiting) = outcome else { panic!("{outcome:?}") };
     waiting.approvals()[0].clone()
 }
 
-async fn asked(handle: &RunHandle) -> ApprovalRequest {
+pub(crate) async fn asked(handle: &RunHandle) -> ApprovalRequest {
     let mut events = handle.events();
     while let Some(event) = events.next().await {
         if let EventKind::Child { event, .. } = &event.kind

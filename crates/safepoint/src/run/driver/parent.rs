@@ -52,10 +52,7 @@ pub(super) struct Parent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildStart {
     Anew,
-    /// And whether it asks its open questions again.
-    Again {
-        asks: bool,
-    },
+    Again,
 }
 
 /// What a run knows of the one above it.

@@ -67,16 +67,14 @@ impl Driver {
         self.machine.runs_to_resume().any(|call| asker.is_within(&self.cx.shared.path.of(call)))
     }
 
-    /// The questions that an earlier attempt left open: answered meanwhile, asked again, or still open.
+    /// The questions that an earlier attempt left open: answered meanwhile, withdrawn by a stop of a run above, or
+    /// still open. What was withdrawn is asked again under a new id (S8.3).
     pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
         self.withdraw_all().await?;
-        let ask_again = self.tree.entry() == ChildStart::Again { asks: true };
-        if ask_again {
-            self.machine.ask_again();
-        }
         for call in self.machine.open_calls() {
             let CallState::AwaitingApproval(request) = &call.step else { continue };
-            if ask_again {
+            // By the records of the tree, so that it holds however often this run is cut before it has asked again.
+            if self.cx.shared.tree.closings.of(&request.id) == Some(DecideError::Withdrawn) {
                 self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
                 continue;
             }

@@ -41,8 +41,7 @@ impl Machine {
     pub(crate) fn clear(&mut self, index: usize, args: Arc<serde_json::Value>, overlaps: bool) {
         if let RunStage::Calls(round) = &mut self.stage {
             round.change(index, |call| {
-                let asks_again = matches!(call.step, CallState::Resuming { asks_again: true, .. });
-                call.step = CallState::Ready { args, asks_again };
+                call.step = CallState::Ready(args);
                 call.overlaps = overlaps;
             });
         }
