@@ -1,7 +1,7 @@
 //! Appends of many sessions as one statement (S7.52).
 //!
-//! **Invariants:** what an append writes beside its records is done in no order there, so that no two may be about the same. One that is
-//! not done with the others has changed nothing, and is asked alone.
+//! **Invariants:** what an append writes beside its records is done in no order there, so that no two may be about the same. Where an
+//! answer is lost they are asked together again, as one alone is (S7.51). One that is not done with the others is asked alone.
 
 use std::{borrow::Cow, collections::HashSet, time::Instant};
 
@@ -95,11 +95,8 @@ impl Core {
         let (known, unknown): (Vec<_>, Vec<_>) = planned.into_iter().partition(|(_, plan)| plan.is_some());
         let known: Vec<(AppendJob, AppendPlan)> =
             known.into_iter().filter_map(|(job, plan)| Some((job, plan?))).collect();
-        let asked = if known.is_empty() { Ok(Vec::new()) } else { self.ask_shared(&known).await };
-        let (done, is_lost) = match asked {
-            Ok(done) => (done, false),
-            Err(failure) => (Vec::new(), matches!(failure, Failure::Lost(_))),
-        };
+        let (done, is_lost) =
+            if known.is_empty() { (Vec::new(), false) } else { self.ask_until_answered(&known).await };
         for (place, (job, plan)) in known.into_iter().enumerate() {
             if done.contains(&(place as i64 + 1)) {
                 self.seats.put(&job.lease, plan.to.clone());
@@ -113,7 +110,26 @@ impl Core {
         }
     }
 
-    async fn ask_shared(&self, jobs: &[(AppendJob, AppendPlan)]) -> Result<Vec<i64>, Failure> {
+    /// The places of those that are written, and whether an answer was lost, so that another one may be, too.
+    async fn ask_until_answered(&self, jobs: &[(AppendJob, AppendPlan)]) -> (Vec<i64>, bool) {
+        let until = jobs.iter().map(|(job, _)| job.until).min().unwrap_or_else(Instant::now);
+        let bytes = jobs.iter().map(|(job, _)| size(&job.writes)).sum();
+        let mut tries = Tries::new(Again::Always, until).answered_within(ANSWER + time_for(bytes));
+        let mut is_lost = false;
+        loop {
+            let failure = match self.ask_shared(jobs, &tries).await {
+                Ok(done) => return (done, is_lost),
+                Err(failure) => failure,
+            };
+            is_lost |= matches!(failure, Failure::Lost(_));
+            if tries.after(failure).await.is_err() {
+                // One of them may be why: each alone learns what is to be said of it.
+                return (Vec::new(), is_lost);
+            }
+        }
+    }
+
+    async fn ask_shared(&self, jobs: &[(AppendJob, AppendPlan)], tries: &Tries) -> Result<Vec<i64>, Failure> {
         const CALL: &str = "SELECT appends_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
              $20, $21, $22, $23, $24, $25, $26)";
         let (ids, nodes): (Vec<_>, Vec<_>) = jobs.iter().map(|(job, _)| names(&job.lease)).unzip();
@@ -132,9 +148,6 @@ impl Core {
         let RecordColumns { of, positions, paths, kinds, versions, bytes, chains: each } = &columns;
         let OtherColumns { labels, titles, rests, resets, counts, ops_of, ops, numbers } = &others;
         let is_durable = jobs.iter().any(|(job, _)| job.class == Durability::Durable);
-        let until = jobs.iter().map(|(job, _)| job.until).max().unwrap_or_else(Instant::now);
-        let all = jobs.iter().map(|(job, _)| size(&job.writes)).sum();
-        let tries = Tries::new(Again::Always, until).answered_within(ANSWER + time_for(all));
         let now = self.now();
         let values: Values<'_> = &[
             &ids,
@@ -164,7 +177,7 @@ impl Core {
             &is_durable,
             &now,
         ];
-        let rows = self.once(&self.rooms.lanes, &tries, (CALL, values)).await?;
+        let rows = self.once(&self.rooms.lanes, tries, (CALL, values)).await?;
         Ok(rows.first().ok_or_else(no_row)?.try_get(0)?)
     }
 }

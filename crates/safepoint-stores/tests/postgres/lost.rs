@@ -154,6 +154,41 @@ async fn a_silent_connection_is_left_for_another_one() {
     assert_eq!(store.read(&session, 0, 10).await.unwrap().entries.len(), 3);
 }
 
+/// S7.51, S7.52: appends that share a statement are asked together again where its answer is lost, and not one by one: a server that was
+/// slow for a moment has no more to do after it than before.
+#[tokio::test]
+async fn appends_whose_answer_is_lost_are_asked_together_again() {
+    const SESSIONS: usize = 64;
+    const NEWEST: &str = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+    let cluster = Cluster::start(&["autovacuum = off"]);
+    for lost in [Lost::Request, Lost::Answer] {
+        let (_, _, outside) = world();
+        let proxy = Proxy::before(cluster.port(), lost);
+        let store = PostgresStore::open_with(&through(&proxy), options(&schema(), &outside)).unwrap();
+        let mut leases = Vec::new();
+        for number in 0..SESSIONS {
+            let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
+            leases.push(acquire(&store, &session, owner(1), TTL).await.unwrap());
+        }
+        let database = cluster.connect().await;
+        let newest = async || database.query_one(NEWEST, &[]).await.unwrap().get::<_, i64>(0);
+        let mut losses = 0;
+        for round in 0..12 {
+            let before = newest().await;
+            proxy.lose(round % 4);
+            let says = vec![Write::Record(record(&round.to_string()))];
+            let appends = leases.iter().map(|lease| store.append(lease, says.clone(), Durability::Durable));
+            for appended in join_all(appends).await {
+                assert_eq!(appended.unwrap().first, round as u64);
+            }
+            losses += usize::from(proxy.has_lost());
+            let transactions = newest().await - before;
+            assert!(transactions < SESSIONS as i64 / 3, "{lost:?}, {round}: {transactions} transactions");
+        }
+        assert!(losses > 5, "{losses} losses");
+    }
+}
+
 /// S7.51: what the approvals of an append came to is known too, where its first answer was lost.
 #[tokio::test]
 async fn an_append_that_is_asked_again_says_all_that_the_first_would_have_said() {
