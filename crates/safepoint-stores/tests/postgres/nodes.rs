@@ -259,10 +259,13 @@ async fn appends_that_wait_share_a_commit() {
         let session = store.create(NewSession::of(format!("session {number}"))).await.unwrap().id;
         leases.push(acquire(&store, &session, OwnerProcess::here(), TTL).await.unwrap());
     }
+    let client = PostgresStore::open(&cluster.address()).unwrap();
     for lease in &leases {
-        store.push(lease.session(), item("client", "do")).await.unwrap();
-        store.ask_stop(lease.session(), stop()).await.unwrap();
+        client.push(lease.session(), item("client", "do")).await.unwrap();
+        client.ask_stop(lease.session(), stop()).await.unwrap();
     }
+    // Each of its notices is a transaction, too: now all are given.
+    client.close();
     let database = cluster.connect().await;
     let newest = async || database.query_one(NEWEST, &[]).await.unwrap().get::<_, i64>(0);
     let begins = [Write::TakeItem(1), Write::Label("running".into()), Write::AtWork];
