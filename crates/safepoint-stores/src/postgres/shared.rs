@@ -1,7 +1,7 @@
 //! Appends of many sessions as one statement (S7.52).
 //!
 //! **Invariants:** what an append writes beside its records is done in no order there, so that no two may be about the same. Where an
-//! answer is lost they are asked together again, as one alone is (S7.51). One that is not done with the others is asked alone.
+//! answer is lost they are asked together once more. One that is not done with the others then is asked alone.
 
 use std::{borrow::Cow, collections::HashSet, time::Instant};
 
@@ -96,7 +96,7 @@ impl Core {
         let known: Vec<(AppendJob, AppendPlan)> =
             known.into_iter().filter_map(|(job, plan)| Some((job, plan?))).collect();
         let (done, is_lost) =
-            if known.is_empty() { (Vec::new(), false) } else { self.ask_until_answered(&known).await };
+            if known.is_empty() { (Vec::new(), false) } else { self.ask_once_or_twice(&known).await };
         for (place, (job, plan)) in known.into_iter().enumerate() {
             if done.contains(&(place as i64 + 1)) {
                 self.seats.put(&job.lease, plan.to.clone());
@@ -110,23 +110,22 @@ impl Core {
         }
     }
 
-    /// The places of those that are written, and whether an answer was lost, so that another one may be, too.
-    async fn ask_until_answered(&self, jobs: &[(AppendJob, AppendPlan)]) -> (Vec<i64>, bool) {
-        let until = jobs.iter().map(|(job, _)| job.until).min().unwrap_or_else(Instant::now);
+    /// The places of those that are written, and whether an answer was lost, so that another one may be, too. Where it was, they are
+    /// asked together once more: after that one of them may be why, and each alone learns what is to be said of it.
+    async fn ask_once_or_twice(&self, jobs: &[(AppendJob, AppendPlan)]) -> (Vec<i64>, bool) {
+        let until = jobs.iter().map(|(job, _)| job.until).max().unwrap_or_else(Instant::now);
         let bytes = jobs.iter().map(|(job, _)| size(&job.writes)).sum();
         let mut tries = Tries::new(Again::Always, until).answered_within(ANSWER + time_for(bytes));
-        let mut is_lost = false;
-        loop {
-            let failure = match self.ask_shared(jobs, &tries).await {
-                Ok(done) => return (done, is_lost),
-                Err(failure) => failure,
-            };
-            is_lost |= matches!(failure, Failure::Lost(_));
-            if tries.after(failure).await.is_err() {
-                // One of them may be why: each alone learns what is to be said of it.
-                return (Vec::new(), is_lost);
-            }
-        }
+        let lost = match self.ask_shared(jobs, &tries).await {
+            Ok(done) => return (done, false),
+            Err(lost @ Failure::Lost(_)) => lost,
+            Err(_) => return (Vec::new(), false),
+        };
+        let again = match tries.after(lost).await {
+            Ok(()) => self.ask_shared(jobs, &tries).await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        };
+        (again, true)
     }
 
     async fn ask_shared(&self, jobs: &[(AppendJob, AppendPlan)], tries: &Tries) -> Result<Vec<i64>, Failure> {
