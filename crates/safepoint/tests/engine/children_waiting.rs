@@ -136,6 +136,23 @@ async fn a_stop_takes_a_child_s_question_back() {
     }
 }
 
+/// S8.3: a stop that meets a waiting tree before any of it has resumed takes the question back, too: a resume asks again under a new id.
+#[tokio::test(start_paused = true)]
+async fn a_stop_before_anything_has_resumed_takes_a_child_s_question_back() {
+    let ran = Arc::new(AtomicU32::new(0));
+    let root = levels(&ran);
+    let waiting = root.run("go").await;
+    let resumed = root.resume(&waiting).detach();
+    resumed.stop(StopRequest::now());
+    let stopped = resumed.done().await;
+    assert_eq!(stopped.ending(), Ending::Stopped);
+    let again = root.resume(&stopped).await;
+    let second = question(&again);
+    assert_ne!(question(&waiting).id, second.id);
+    let outcome = root.resume_with(&again, vec![(second.id, Decision::Approve)]).await;
+    assert_eq!((outcome.answer(), ran.load(Ordering::SeqCst)), (Some("root"), 1));
+}
+
 /// S8.5: a call that waits behind a child's question goes ahead; the question is answered while it works.
 #[tokio::test(start_paused = true)]
 async fn a_queued_call_does_not_wait_for_a_child_s_question() {

@@ -52,7 +52,7 @@ impl Driver {
                 CallState::EffectUnknown => Box::pin(self.check_effect_unknown(index, &call)).await?,
                 CallState::Approved(allowed) => Box::pin(self.check_approved(index, &call, allowed)).await?,
                 CallState::Requested => self.check_requested(index, &call).await?,
-                CallState::Resuming(args) => match self.cx.def.tools.fit(&call.name, &args) {
+                CallState::Resuming { args, .. } => match self.cx.def.tools.fit(&call.name, &args) {
                     Ok(work) => {
                         let overlaps = work.spec().may_overlap();
                         self.machine.clear(index, args, overlaps);
@@ -60,7 +60,7 @@ impl Driver {
                     Err(why) => Box::pin(self.reject_call(&call, why)).await?,
                 },
                 CallState::AwaitingApproval(_)
-                | CallState::Ready(_)
+                | CallState::Ready { .. }
                 | CallState::Running
                 | CallState::Suspended { .. }
                 | CallState::Ended { .. } => {}

@@ -43,6 +43,7 @@ impl Driver {
         if is_blank || self.has_nothing_to_answer() {
             self.fail("input", "the input is blank: there is nothing to answer", None);
         }
+        self.close_withdrawn().await?;
         let expired = self.expire_overdue().await?;
         for (id, ruled) in decisions {
             // A decision after the question expired is too late: the model sees the expiry (S8.5).

@@ -254,8 +254,8 @@ impl Driver {
                 CallState::Running
                 | CallState::Requested
                 | CallState::Approved(_)
-                | CallState::Ready(_)
-                | CallState::Resuming(_) => CallStatus::NotStarted,
+                | CallState::Ready { .. }
+                | CallState::Resuming { .. } => CallStatus::NotStarted,
                 // It waits for a person and is reported as that.
                 CallState::AwaitingApproval(_) | CallState::Suspended { .. } | CallState::Ended { .. } => {
                     continue;

@@ -208,7 +208,7 @@ impl Driver {
             (CallState::Suspended { child, .. }, _) => {
                 (child.clone(), child.receipt.as_deref().map_or(SideEffect::Unknown, effect_of))
             }
-            (_, ChildStart::Again) => {
+            (_, ChildStart::Again { .. }) => {
                 let path = self.cx.shared.path.of(&call.call.id);
                 let child = ChildReport { path, work: CallKind::Child, receipt: None, cost: 0.0 };
                 (child, SideEffect::Unknown)

@@ -144,7 +144,7 @@ impl Driver {
     /// Arguments that a hook has changed: the call is judged again. A call that an earlier attempt began keeps those that
     /// it began with.
     async fn change_args(&mut self, hook: &Arc<str>, open: &Call, args: Value) -> Result<(), LogFailure> {
-        let CallState::Ready(before) = &open.step else { return Ok(()) };
+        let CallState::Ready { args: before, .. } = &open.step else { return Ok(()) };
         if **before == args {
             return Ok(());
         }

@@ -52,7 +52,10 @@ pub(super) struct Parent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChildStart {
     Anew,
-    Again,
+    /// And whether it asks its open questions again.
+    Again {
+        asks: bool,
+    },
 }
 
 /// What a run knows of the one above it.

@@ -67,17 +67,28 @@ impl Driver {
         self.machine.runs_to_resume().any(|call| asker.is_within(&self.cx.shared.path.of(call)))
     }
 
-    /// The questions that an earlier attempt left open: answered meanwhile, withdrawn by a stop of a run above, or
-    /// still open. What was withdrawn is asked again under a new id (S8.3).
+    /// Closes the questions that a stop of a run above took back, before anything else is made of them: they are asked again
+    /// under new ids (S8.3).
+    pub(super) async fn close_withdrawn(&mut self) -> Result<(), LogFailure> {
+        let all = self.tree.entry() == ChildStart::Again { asks: true };
+        if all {
+            self.machine.ask_again();
+        }
+        for call in self.machine.open_calls() {
+            let CallState::AwaitingApproval(request) = &call.step else { continue };
+            // Also by the records of the tree, which hold however often this run is cut before it has asked again.
+            if all || self.cx.shared.tree.closings.of(&request.id) == Some(DecideError::Withdrawn) {
+                self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The questions that an earlier attempt left open: answered meanwhile, or still open.
     pub(super) async fn reopen_questions(&mut self) -> Result<(), LogFailure> {
         self.withdraw_all().await?;
         for call in self.machine.open_calls() {
             let CallState::AwaitingApproval(request) = &call.step else { continue };
-            // By the records of the tree, so that it holds however often this run is cut before it has asked again.
-            if self.cx.shared.tree.closings.of(&request.id) == Some(DecideError::Withdrawn) {
-                self.close(&request.id, &call.call.id, Closing::Withdrawn).await?;
-                continue;
-            }
             self.cx.shared.tree.asks(request, &self.cx.shared);
             let Some((ruled, reply)) = self.cx.shared.tree.take(&request.id) else {
                 // Not answered yet: an approver that is available now is asked again.

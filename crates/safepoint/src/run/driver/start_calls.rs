@@ -31,7 +31,7 @@ impl Driver {
         let mut begun = 0;
         for index in calls {
             let Some(due) = self.machine.call(index) else { continue };
-            let CallState::Ready(args) = &due.step else { continue };
+            let CallState::Ready { args, .. } = &due.step else { continue };
             let how = (entry_of(due), due.named.clone());
             let (call, args) = (due.call.clone(), Arc::clone(args));
             if let Some(hooked) = self.hook_call(&call, &args) {
@@ -186,5 +186,11 @@ impl Driver {
 
 /// Whether the call's run, if it has one, was begun earlier.
 pub(super) fn entry_of(call: &Call) -> ChildStart {
-    if call.has_run() { ChildStart::Again } else { ChildStart::Anew }
+    match (&call.step, call.has_run()) {
+        (_, false) => ChildStart::Anew,
+        (CallState::Ready { asks_again, .. } | CallState::Resuming { asks_again, .. }, true) => {
+            ChildStart::Again { asks: *asks_again }
+        }
+        (_, true) => ChildStart::Again { asks: false },
+    }
 }

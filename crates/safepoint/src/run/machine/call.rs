@@ -12,7 +12,7 @@ use crate::value::{
     history::note,
     ids::ApprovalId,
     message::{CallResult, ResultStatus},
-    receipt::{CallReport, CallStatus, ChildReport, StopSource},
+    receipt::{CallReport, CallStatus, ChildReport, ReasonReport, StopSource},
 };
 
 /// One call and its state.
@@ -47,10 +47,11 @@ pub(crate) enum CallState {
     AwaitingApproval(ApprovalRequest),
     /// A person approved it.
     Approved(Allowed),
-    /// Its run is to be resumed where it is: the call was approved earlier.
-    Resuming(Arc<Value>),
-    /// It may begin, with these arguments.
-    Ready(Arc<Value>),
+    /// Its run is to be resumed where it is: the call was approved earlier. A suspension keeps the open
+    /// questions of that run; a stop withdrew them, and they are asked again under new ids (S8.3).
+    Resuming { args: Arc<Value>, asks_again: bool },
+    /// It may begin, with these arguments; a run that resumes treats its questions as above.
+    Ready { args: Arc<Value>, asks_again: bool },
     /// It runs.
     Running,
     /// The run that is its work waits for a person, and nothing of it is alive.
@@ -105,7 +106,7 @@ impl Call {
         if let CallState::Suspended { approvals, .. } = &mut self.step {
             approvals.retain(|request| request.id != *id);
             if approvals.is_empty() {
-                self.step = self.again();
+                self.step = self.again(true);
             }
             return;
         }
@@ -153,7 +154,8 @@ impl Call {
                 if report.status == CallStatus::NotStarted {
                     self.step = self.wanted();
                 } else if child {
-                    self.step = self.again();
+                    let is_kept = report.reason.as_ref().is_some_and(ReasonReport::is_of_a_failure);
+                    self.step = self.again(!is_kept);
                 } else if twice {
                     self.begin_to_doubt();
                     self.step = self.wanted();
@@ -164,13 +166,15 @@ impl Call {
                     Arc::make_mut(report).stopped_by = None;
                 }
             }
-            CallState::Suspended { .. } | CallState::Running if child => self.step = self.again(),
-            CallState::Ready(args) if child => self.step = CallState::Resuming(Arc::clone(args)),
+            CallState::Suspended { .. } | CallState::Running if child => self.step = self.again(false),
+            CallState::Ready { args, asks_again } if child => {
+                self.step = CallState::Resuming { args: Arc::clone(args), asks_again: *asks_again };
+            }
             CallState::Running => {
                 self.begin_to_doubt();
                 self.step = if twice { self.wanted() } else { CallState::EffectUnknown };
             }
-            CallState::Suspended { .. } | CallState::Requested | CallState::Ready(_) => {
+            CallState::Suspended { .. } | CallState::Requested | CallState::Ready { .. } => {
                 self.step = self.wanted()
             }
             // A question that a suspension left open stays open, and an approval stays valid.
@@ -178,7 +182,7 @@ impl Call {
             | CallState::AwaitingApproval(_)
             | CallState::EffectUnknown
             | CallState::Approved(_)
-            | CallState::Resuming(_) => {}
+            | CallState::Resuming { .. } => {}
         }
     }
 
@@ -206,8 +210,11 @@ impl Call {
     }
 
     /// Its run is to resume.
-    pub(super) fn again(&self) -> CallState {
-        self.run.clone().map_or(CallState::Requested, CallState::Resuming)
+    pub(super) fn again(&self, asks_again: bool) -> CallState {
+        match &self.run {
+            Some(args) => CallState::Resuming { args: Arc::clone(args), asks_again },
+            None => CallState::Requested,
+        }
     }
 
     /// Whether its run resumes when the run that requested it is resumed.
@@ -215,8 +222,8 @@ impl Call {
         let resumes = match &self.step {
             CallState::Ended { report, .. } => report.stopped_by == Some(StopSource::Run),
             CallState::Running
-            | CallState::Resuming(_)
-            | CallState::Ready(_)
+            | CallState::Resuming { .. }
+            | CallState::Ready { .. }
             | CallState::Suspended { .. } => true,
             CallState::Requested
             | CallState::AwaitingApproval(_)
@@ -249,13 +256,13 @@ impl Call {
             CallState::Ended { result, .. } => result.clone(),
             // A stop is an end that is recorded.
             CallState::Running | CallState::EffectUnknown => self.note(note::CUT_OFF),
-            CallState::Suspended { .. } | CallState::Resuming(_) => self.note(note::STOPPED_UNKNOWN),
-            CallState::Ready(_) if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
+            CallState::Suspended { .. } | CallState::Resuming { .. } => self.note(note::STOPPED_UNKNOWN),
+            CallState::Ready { .. } if self.run.is_some() => self.note(note::STOPPED_UNKNOWN),
             _ if self.is_in_doubt() => self.note(note::CUT_OFF),
             CallState::Requested
             | CallState::AwaitingApproval(_)
             | CallState::Approved(_)
-            | CallState::Ready(_) => self.note(note::NOT_STARTED),
+            | CallState::Ready { .. } => self.note(note::NOT_STARTED),
         }
     }
 

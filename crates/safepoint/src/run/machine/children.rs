@@ -49,7 +49,7 @@ impl Machine {
 
     /// The run of this call has its answer and resumes; that run records the answer.
     pub(crate) fn resume_child(&mut self, id: &CallId) {
-        self.change(id, |call| call.step = call.again());
+        self.change(id, |call| call.step = call.again(false));
     }
 
     /// The child runs that wait for decisions.
@@ -64,6 +64,17 @@ impl Machine {
     pub(crate) fn suspended_on(&self, id: &ApprovalId) -> Option<CallId> {
         let waits = |call: &&Call| matches!(&call.step, CallState::Suspended { approvals, .. } if approvals.iter().any(|of| of.id == *id));
         self.round()?.open().find(waits).map(|call| call.call.id.clone())
+    }
+
+    /// Lets resuming child runs ask their open questions again.
+    pub(crate) fn ask_again(&mut self) {
+        for call in self.open_calls() {
+            self.change(&call.call.id, |call| {
+                if let CallState::Resuming { asks_again, .. } = &mut call.step {
+                    *asks_again = true;
+                }
+            });
+        }
     }
 
     /// Whether nothing would happen without a person, if `parked` of the running calls wait for one inside.

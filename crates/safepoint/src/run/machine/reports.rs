@@ -41,7 +41,8 @@ impl Machine {
     pub(crate) fn clear(&mut self, index: usize, args: Arc<serde_json::Value>, overlaps: bool) {
         if let RunStage::Calls(round) = &mut self.stage {
             round.change(index, |call| {
-                call.step = CallState::Ready(args);
+                let asks_again = matches!(call.step, CallState::Resuming { asks_again: true, .. });
+                call.step = CallState::Ready { args, asks_again };
                 call.overlaps = overlaps;
             });
         }

@@ -158,7 +158,7 @@ impl Round {
                 step,
                 CallState::Requested
                     | CallState::Approved(_)
-                    | CallState::Resuming(_)
+                    | CallState::Resuming { .. }
                     | CallState::EffectUnknown
             )
         };
@@ -173,7 +173,7 @@ impl Round {
         }
         let alone = self.calls.iter().any(|call| matches!(call.step, CallState::Running) && !call.overlaps);
         let ready = self.calls.iter().enumerate();
-        let ready = ready.filter(|(_, call)| matches!(call.step, CallState::Ready(_)));
+        let ready = ready.filter(|(_, call)| matches!(call.step, CallState::Ready { .. }));
         let mut fits = fitting((self.tally.running, alone), parallel);
         ready.take_while(|(_, call)| fits(call.overlaps)).map(|(index, _)| index).collect()
     }

@@ -39,10 +39,10 @@ impl Tally {
         let step = match &call.step {
             CallState::Requested
             | CallState::Approved(_)
-            | CallState::Resuming(_)
+            | CallState::Resuming { .. }
             | CallState::EffectUnknown => unjudged,
             CallState::AwaitingApproval(_) | CallState::Suspended { .. } => questions,
-            CallState::Ready(_) => cleared,
+            CallState::Ready { .. } => cleared,
             CallState::Running => running,
             CallState::Ended { report, .. } => {
                 by_run = (report.stopped_by == Some(StopSource::Run)).then_some(stopped);

@@ -478,7 +478,8 @@ async fn a_question_of_a_running_call_leaves_it_running() {
     );
 }
 
-/// S8.3, S9.4: a waiting child run is known by its questions, and continues when it is woken.
+/// S8.3, S9.4: a waiting child run is known by its questions, and continues when it is woken, with them or
+/// anew.
 #[tokio::test]
 async fn a_child_that_waits_is_known_by_its_questions() {
     let mut logged = Logged::begun(Machine::default()).await;
@@ -492,11 +493,17 @@ async fn a_child_that_waits_is_known_by_its_questions() {
     assert_eq!(logged.machine.suspended_on(&ApprovalId::from("q")), Some(call_id.clone()));
     assert_eq!(logged.machine.suspended_on(&ApprovalId::from("other")), None);
     logged.machine.resume_child(&call_id);
-    assert_eq!(logged.machine.suspended().count(), 0);
-    let step = |logged: &Logged| logged.machine.call(0).map(|call| call.step.clone());
-    assert!(matches!(step(&logged), Some(CallState::Resuming(_))));
+    let questions = |logged: &Logged| match logged.machine.call(0).map(|call| call.step.clone()) {
+        Some(CallState::Resuming { asks_again, .. } | CallState::Ready { asks_again, .. }) => {
+            Some(asks_again)
+        }
+        _ => None,
+    };
+    assert_eq!((questions(&logged), logged.machine.suspended().count()), (Some(false), 0));
+    logged.machine.ask_again();
+    assert_eq!(questions(&logged), Some(true));
     logged.machine.clear(0, json!(1).into(), false);
-    assert!(matches!(step(&logged), Some(CallState::Ready(_))));
+    assert_eq!(questions(&logged), Some(true), "the rules do not forget them");
 }
 
 /// S9.3, S2.14: nothing more begins once a stop has taken effect where the run stands, or the run fails.

@@ -33,6 +33,11 @@ impl ReasonReport {
         }
         reason
     }
+
+    /// Whether it comes from the failure of a run above, and not from a request.
+    pub(crate) fn is_of_a_failure(&self) -> bool {
+        self.code == Code::PARENT.as_str() && self.actor == Actor::Engine.to_string()
+    }
 }
 
 impl From<&Reason> for ReasonReport {

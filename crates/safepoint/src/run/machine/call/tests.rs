@@ -28,8 +28,8 @@ fn suspended(questions: &[&str]) -> CallState {
     CallState::Suspended { child: child(), approvals: questions.iter().map(|id| question(id)).collect() }
 }
 
-fn cleared() -> CallState {
-    CallState::Ready(json!("cleared").into())
+fn cleared(asks_again: bool) -> CallState {
+    CallState::Ready { args: json!("cleared").into(), asks_again }
 }
 
 /// The step in a word, with what it keeps.
@@ -38,8 +38,8 @@ fn word(call: &Call) -> String {
         CallState::Requested => "wanted".into(),
         CallState::AwaitingApproval(request) => format!("asked {:?}", request.id.as_str()),
         CallState::Approved(allowed) => format!("approved {} {}", allowed.args, allowed.is_changed),
-        CallState::Resuming(args) => format!("again {args}"),
-        CallState::Ready(args) => format!("cleared {args}"),
+        CallState::Resuming { args, asks_again } => format!("again {args} {asks_again}"),
+        CallState::Ready { args, asks_again } => format!("cleared {args} {asks_again}"),
         CallState::Running => "running".into(),
         CallState::Suspended { approvals, .. } => format!("suspended {}", approvals.len()),
         CallState::EffectUnknown => "lost".into(),
@@ -89,15 +89,24 @@ fn a_stopped_call_is_begun_again_where_that_repeats_nothing() {
     );
 }
 
-/// S5.3: a run that is a call's work resumes where it is, whatever ended or cut it.
+/// S5.3, S8.3: a run that is a call's work resumes where it is; a stop withdrew its questions, a failure
+/// above and a crash did not.
 #[test]
 fn a_child_run_goes_on_where_it_is() {
     let stopped = with_run(call(EffectClass::Unsafe, ended("c0", STOPPED, BY_RUN)));
-    assert_eq!(reopened(stopped, OnUnknownEffect::Tell).0, "again \"run\"");
+    assert_eq!(reopened(stopped.clone(), OnUnknownEffect::Tell).0, "again \"run\" true");
+    let mut failed = stopped;
+    if let CallState::Ended { report, .. } = &mut failed.step {
+        let reason = safepoint_scope::Reason::new(safepoint_scope::Code::PARENT)
+            .with_actor(safepoint_scope::Actor::Engine);
+        Arc::make_mut(report).reason = Some(ReasonReport::from(&reason));
+    }
+    assert_eq!(reopened(failed, OnUnknownEffect::Tell).0, "again \"run\" false");
     for (step, with, without) in [
-        (suspended(&["q"]), "again \"run\"", "wanted"),
-        (CallState::Running, "again \"run\"", "lost"),
-        (cleared(), "again \"cleared\"", "wanted"),
+        (suspended(&["q"]), "again \"run\" false", "wanted"),
+        (CallState::Running, "again \"run\" false", "lost"),
+        (cleared(true), "again \"cleared\" true", "wanted"),
+        (cleared(false), "again \"cleared\" false", "wanted"),
     ] {
         let plain = call(EffectClass::Unsafe, step);
         assert_eq!(reopened(with_run(plain.clone()), OnUnknownEffect::Tell).0, with);
@@ -121,18 +130,18 @@ fn a_call_of_a_dead_process_is_in_doubt() {
         ("wanted".into(), true),
         "its peer is asked for the same work"
     );
-    let again = CallState::Resuming(json!(1).into());
+    let again = CallState::Resuming { args: json!(1).into(), asks_again: false };
     for (step, word) in [
         (CallState::AwaitingApproval(question("q")), "asked \"q\""),
         (CallState::EffectUnknown, "lost"),
-        (again, "again 1"),
+        (again, "again 1 false"),
     ] {
         assert_eq!(reopened(with_run(call(Unsafe, step)), OnUnknownEffect::Tell).0, word);
     }
     assert_eq!(reopened(call(None, CallState::Requested), OnUnknownEffect::Tell).0, "wanted");
     let mut allowed = call(Unsafe, CallState::AwaitingApproval(question("q")));
     allowed.answered(&ApprovalId::from("q"), &Resolution::Decided(Decision::Approve));
-    allowed.step = cleared();
+    allowed.step = cleared(false);
     assert_eq!(reopened(allowed, OnUnknownEffect::Tell).0, "approved \"asked\" false");
 }
 
@@ -169,7 +178,7 @@ fn an_answer_moves_its_call() {
 fn a_child_run_waits_for_all_its_answers() {
     let mut waits = with_run(call(None, suspended(&["one", "two"])));
     let yes = Resolution::Decided(Decision::Approve);
-    for (id, word) in [("other", "suspended 2"), ("one", "suspended 1"), ("two", "again \"run\"")] {
+    for (id, word) in [("other", "suspended 2"), ("one", "suspended 1"), ("two", "again \"run\" true")] {
         waits.answered(&ApprovalId::from(id), &yes);
         assert_eq!(self::word(&waits), word);
     }
@@ -185,20 +194,20 @@ fn a_closed_call_says_what_is_known() {
         call
     };
     let plain = |step| call(None, step);
-    let again = || CallState::Resuming(json!(1).into());
+    let again = || CallState::Resuming { args: json!(1).into(), asks_again: false };
     for (call, text) in [
         (plain(ended("c0", STOPPED, None)), "end of c0"),
         (plain(CallState::Running), note::CUT_OFF),
         (plain(CallState::EffectUnknown), note::CUT_OFF),
         (plain(suspended(&["q"])), note::STOPPED_UNKNOWN),
         (plain(again()), note::STOPPED_UNKNOWN),
-        (plain(cleared()), note::NOT_STARTED),
-        (with_run(plain(cleared())), note::STOPPED_UNKNOWN),
+        (plain(cleared(false)), note::NOT_STARTED),
+        (with_run(plain(cleared(false))), note::STOPPED_UNKNOWN),
         (plain(CallState::Requested), note::NOT_STARTED),
         (plain(CallState::AwaitingApproval(question("q"))), note::NOT_STARTED),
         (doubtful(CallState::Requested), note::CUT_OFF),
         (doubtful(CallState::AwaitingApproval(question("q"))), note::CUT_OFF),
-        (doubtful(cleared()), note::CUT_OFF),
+        (doubtful(cleared(false)), note::CUT_OFF),
     ] {
         let result = call.result();
         assert_eq!((result.text.as_str(), result.call_id.as_str()), (text, "c0"), "{}", word(&call));
@@ -209,14 +218,14 @@ fn a_closed_call_says_what_is_known() {
 /// person ended it.
 #[test]
 fn a_run_goes_on_with_the_call_that_waits_or_was_cut() {
-    let again = CallState::Resuming(json!(1).into());
+    let again = CallState::Resuming { args: json!(1).into(), asks_again: false };
     for (step, goes_on) in [
         (ended("c0", STOPPED, BY_RUN), true),
         (ended("c0", STOPPED, Some(StopSource::Call)), false),
         (ended("c0", CallStatus::Completed, None), false),
         (CallState::Running, true),
         (again, true),
-        (cleared(), true),
+        (cleared(false), true),
         (CallState::Requested, false),
         (suspended(&["q"]), true),
         (CallState::EffectUnknown, false),

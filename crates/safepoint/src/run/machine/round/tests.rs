@@ -30,7 +30,7 @@ fn left_out(letters: &str, more: u64) -> Round {
                 'l' => CallState::EffectUnknown,
                 'q' => CallState::AwaitingApproval(question(&id)),
                 's' => CallState::Suspended { child: child(), approvals: vec![question(&id)] },
-                'c' => CallState::Ready(json!(1).into()),
+                'c' => CallState::Ready { args: json!(1).into(), asks_again: false },
                 'r' => CallState::Running,
                 'e' => ended(&id, CallStatus::Completed, None),
                 'x' => ended(&id, CallStatus::Stopped, Some(StopSource::Run)),
