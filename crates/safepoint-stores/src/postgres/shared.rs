@@ -110,22 +110,24 @@ impl Core {
         }
     }
 
-    /// The places of those that are written, and whether an answer was lost, so that another one may be, too. Where it was, they are
-    /// asked together once more: after that one of them may be why, and each alone learns what is to be said of it.
+    /// The places of those that are written, and whether an answer was lost, so that another one may be, too. Where the connection was,
+    /// they are asked together once more: after that one of them may be why, and each alone learns what is to be said of it.
     async fn ask_once_or_twice(&self, jobs: &[(AppendJob, AppendPlan)]) -> (Vec<i64>, bool) {
         let until = jobs.iter().map(|(job, _)| job.until).max().unwrap_or_else(Instant::now);
         let bytes = jobs.iter().map(|(job, _)| size(&job.writes)).sum();
         let mut tries = Tries::new(Again::Always, until).answered_within(ANSWER + time_for(bytes));
-        let lost = match self.ask_shared(jobs, &tries).await {
+        let failure = match self.ask_shared(jobs, &tries).await {
             Ok(done) => return (done, false),
-            Err(lost @ Failure::Lost(_)) => lost,
-            Err(_) => return (Vec::new(), false),
+            Err(failure) => failure,
         };
-        let again = match tries.after(lost).await {
-            Ok(()) => self.ask_shared(jobs, &tries).await.unwrap_or_default(),
-            Err(_) => Vec::new(),
-        };
-        (again, true)
+        let is_lost = matches!(failure, Failure::Lost(_));
+        if !is_lost && !matches!(failure, Failure::Unreachable(_)) || tries.after(failure).await.is_err() {
+            return (Vec::new(), is_lost);
+        }
+        match self.ask_shared(jobs, &tries).await {
+            Ok(done) => (done, is_lost),
+            Err(again) => (Vec::new(), is_lost || matches!(again, Failure::Lost(_))),
+        }
     }
 
     async fn ask_shared(&self, jobs: &[(AppendJob, AppendPlan)], tries: &Tries) -> Result<Vec<i64>, Failure> {
