@@ -82,6 +82,12 @@ pub(crate) fn world() -> (Time, Population, Environment) {
     (time, lives, outside)
 }
 
+/// How many transactions have written to the server.
+pub(crate) async fn transactions(server: &tokio_postgres::Client) -> i64 {
+    const NEWEST: &str = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint";
+    server.query_one(NEWEST, &[]).await.unwrap().get(0)
+}
+
 /// A model of a store in a separate environment.
 pub(crate) fn model() -> Player {
     let (time, lives, outside) = world();
